@@ -1,0 +1,16 @@
+// Parts of the extension module torch_tpu._C.
+#pragma once
+
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/utils/pybind.h>
+
+namespace torch_tpu::bindings {
+
+void bind_runtime(py::module_& m);
+void bind_device(py::module_& m);
+void bind_memory(py::module_& m);
+
+/// Makes the library's waits release the GIL.
+void install_wait_hooks();
+
+}  // namespace torch_tpu::bindings

@@ -1,0 +1,90 @@
+#include "device/event.h"
+
+#include <c10/util/Exception.h>
+
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "device/current.h"
+#include "device/errors.h"
+#include "pjrt/event.h"
+
+namespace torch_tpu::device {
+
+using Clock = std::chrono::steady_clock;
+
+/// What one record() waits for.
+struct Event::Mark {
+  std::vector<pjrt::Event> work;
+  bool timed = false;
+  std::mutex mutex;
+  size_t left = 0;          // parts of the work that have not ended
+  Clock::time_point ended;  // when the last part did
+
+  /// Runs on threads of the plugin.
+  void one_ended() {
+    std::lock_guard lock(mutex);
+    if (--left == 0) ended = Clock::now();
+  }
+  std::optional<Clock::time_point> end_time() {
+    std::lock_guard lock(mutex);
+    return left == 0 ? std::optional(ended) : std::nullopt;
+  }
+};
+
+std::shared_ptr<Event::Mark> Event::mark() const {
+  std::lock_guard lock(mutex_);
+  return mark_;
+}
+
+void Event::record(c10::DeviceIndex index, bool timed) {
+  auto mark = std::make_shared<Mark>();
+  mark->timed = timed;
+  if (engine::Runtime::started()) {
+    engine::Device& device = engine_device(index);
+    translated("Event.record", [&] { mark->work = device.outstanding(); });
+  }
+  if (timed) {
+    mark->left = mark->work.size() + 1;
+    for (const pjrt::Event& event : mark->work) {
+      event.on_ready([mark](const pjrt::Error*) { mark->one_ended(); });
+    }
+    mark->one_ended();
+  }
+  std::lock_guard lock(mutex_);
+  mark_ = std::move(mark);
+}
+
+bool Event::query() const {
+  const auto mark = this->mark();
+  if (!mark) return true;
+  for (const pjrt::Event& event : mark->work) {
+    if (!event.is_ready()) return false;
+  }
+  return true;
+}
+
+void Event::synchronize() const {
+  const auto mark = this->mark();
+  if (!mark) return;
+  translated("Event.synchronize", [&] {
+    const engine::WaitScope wait;
+    for (const pjrt::Event& event : mark->work) event.await();
+  });
+}
+
+double Event::milliseconds_until(const Event& end) const {
+  const auto first = mark();
+  const auto last = end.mark();
+  TORCH_CHECK(first && last, "Both events must be recorded before calculating elapsed time.");
+  TORCH_CHECK(first->timed && last->timed,
+              "Both events must be created with argument 'enable_timing=True'.");
+  const auto begin_time = first->end_time();
+  const auto end_time = last->end_time();
+  TORCH_CHECK(begin_time && end_time,
+              "Both events must be completed before calculating elapsed time.");
+  return std::chrono::duration<double, std::milli>(*end_time - *begin_time).count();
+}
+
+}  // namespace torch_tpu::device

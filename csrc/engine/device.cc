@@ -1,0 +1,239 @@
+#include "engine/device.h"
+
+#include <sys/sysinfo.h>
+
+#include <cstring>
+#include <memory>
+
+#include "engine/config.h"
+#include "engine/dtype.h"
+#include "engine/sites.h"
+
+namespace torch_tpu::engine {
+
+using stablehlo::DType;
+using stablehlo::Type;
+
+namespace {
+
+/// Up to this size a read waits for the value and copies it under the lock; PJRT's own transfer costs tens of
+/// microseconds whatever the size.
+constexpr size_t kDirectReadBytes = 64 << 10;
+
+int64_t limit_of(const pjrt::Device& device, bool is_host) {
+  if (config().memory_limit > 0) return config().memory_limit;
+  if (const auto stats = device.memory_stats(); stats && stats->bytes_limit) return *stats->bytes_limit;
+  if (!is_host) return INT64_MAX;
+  struct sysinfo info {};
+  sysinfo(&info);
+  return static_cast<int64_t>(info.totalram) * info.mem_unit;
+}
+
+std::string gib(int64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
+  return text;
+}
+
+}  // namespace
+
+Device::Device(pjrt::Client& client, const pjrt::Device& device, int index)
+    : client_(client),
+      device_(device),
+      index_(index),
+      is_host_(client.platform_name() == "cpu"),
+      memory_limit_(limit_of(device, is_host_)) {}
+
+MemoryCounters Device::memory() {
+  std::lock_guard lock(memory_mutex_);
+  return memory_;
+}
+
+void Device::reset_peak_memory() {
+  std::lock_guard lock(memory_mutex_);
+  memory_.peak_allocated = memory_.allocated;
+}
+
+void Device::require_room(int64_t bytes) {
+  if (bytes <= memory_limit_ - memory_.allocated) return;
+  ++memory_.out_of_memory;
+  throw OutOfDeviceMemory("tpu:" + std::to_string(index_) + " is out of memory: tried to allocate " +
+                          gib(bytes) + ", but " + gib(memory_.allocated) + " of " +
+                          gib(memory_limit_) + " are in use. Free tensors that are no longer " +
+                          "needed, or use smaller ones.");
+}
+
+void Device::check_room(const Type& type) {
+  int64_t bytes = stablehlo::byte_size(type.dtype);
+  for (int64_t size : type.dims) {
+    if (__builtin_mul_overflow(bytes, size, &bytes)) bytes = INT64_MAX;
+  }
+  std::lock_guard lock(memory_mutex_);
+  require_room(bytes);
+}
+
+void Device::grow(size_t bytes) {
+  const auto wanted = static_cast<int64_t>(bytes);
+  require_room(wanted);
+  memory_.allocated += wanted;
+  memory_.allocated_total += wanted;
+  memory_.peak_allocated = std::max(memory_.peak_allocated, memory_.allocated);
+}
+
+void Device::shrink(size_t bytes) {
+  memory_.allocated -= static_cast<int64_t>(bytes);
+  memory_.freed_total += static_cast<int64_t>(bytes);
+}
+
+void Device::add(Storage& storage) {
+  std::lock_guard lock(memory_mutex_);
+  grow(storage.nbytes);
+  ++memory_.allocations;
+  storage.next = live_;
+  if (live_) live_->previous = &storage;
+  live_ = &storage;
+}
+
+void Device::remove(Storage& storage) {
+  std::lock_guard lock(memory_mutex_);
+  shrink(storage.nbytes);
+  ++memory_.frees;
+  if (storage.previous) {
+    storage.previous->next = storage.next;
+  } else {
+    live_ = storage.next;
+  }
+  if (storage.next) storage.next->previous = storage.previous;
+}
+
+void Device::change_size(Storage& storage, size_t nbytes) {
+  std::lock_guard lock(memory_mutex_);
+  if (nbytes > storage.nbytes) {
+    grow(nbytes - storage.nbytes);
+  } else {
+    shrink(storage.nbytes - nbytes);
+  }
+  storage.nbytes = nbytes;
+}
+
+bool Device::owns(uintptr_t address) {
+  std::lock_guard lock(memory_mutex_);
+  for (Storage* s = live_; s; s = s->next) {
+    if (address >= s->address && address - s->address < std::max<size_t>(s->nbytes, 1)) return true;
+  }
+  return false;
+}
+
+std::vector<std::pair<uintptr_t, size_t>> Device::storages() {
+  std::vector<std::pair<uintptr_t, size_t>> result;
+  std::lock_guard lock(memory_mutex_);
+  for (Storage* s = live_; s; s = s->next) result.emplace_back(s->address, s->nbytes);
+  return result;
+}
+
+pjrt::Buffer Device::upload(const void* data, const Type& type) {
+  return client_.buffer_from_host(data, to_pjrt(type.dtype), type.dims, {}, device_,
+                                  pjrt::HostBufferSemantics::ImmutableOnlyDuringCall);
+}
+
+void Device::download(Storage& storage, void* dst) {
+  download_part(storage, 0, storage.base_bytes, dst);
+}
+
+void Device::download_part(Storage& storage, size_t first, size_t count, void* dst) {
+  if (count == 0) return;
+  std::unique_lock lock(mutex_);
+  if (!storage.value) {
+    std::memset(dst, 0, count);
+    return;
+  }
+  if (is_host_ && count <= kDirectReadBytes) {
+    // The value may be replaced while we wait without the lock; then the newer one is as good as any.
+    while (!storage.value.is_ready()) {
+      const pjrt::Event ready = storage.value.ready_event();
+      lock.unlock();
+      ready.await();
+      lock.lock();
+    }
+    storage.value.await();  // throws the error of its producer
+    const auto* source = reinterpret_cast<const std::byte*>(storage.value.unsafe_pointer());
+    std::memcpy(dst, source + first, count);
+    return;
+  }
+  if (first == 0 && count == storage.base_bytes) {
+    const pjrt::Event done = storage.value.to_host(dst, count);
+    lock.unlock();
+    done.await();
+    return;
+  }
+  auto whole = std::make_unique<std::byte[]>(storage.base_bytes);
+  const pjrt::Event done = storage.value.to_host(whole.get(), storage.base_bytes);
+  lock.unlock();
+  done.await();
+  std::memcpy(dst, whole.get() + first, count);
+}
+
+pjrt::Buffer Device::words(const uint32_t* data, int32_t count) {
+  const std::array<int64_t, 1> dims{count};
+  return client_.buffer_from_host(data, PJRT_Buffer_Type_U32, dims, {}, device_,
+                                  pjrt::HostBufferSemantics::ImmutableOnlyDuringCall);
+}
+
+pjrt::Buffer& Device::error_word() {
+  if (!error_word_) {
+    const std::array<int64_t, 4> none{};
+    error_word_ = upload(none.data(), {DType::S64, {4}});
+  }
+  return error_word_;
+}
+
+void Device::set_error_word(pjrt::Buffer buffer) {
+  error_word_ = std::move(buffer);
+  error_pending_ = true;
+}
+
+void Device::raise_pending_error() {
+  std::array<int64_t, 4> word{};
+  {
+    std::unique_lock lock(mutex_);
+    if (!error_pending_) return;
+    // Programs that may fail keep replacing the word; whichever is newest covers all before it.
+    while (!error_word_.is_ready()) {
+      const pjrt::Event ready = error_word_.ready_event();
+      lock.unlock();
+      ready.await();
+      lock.lock();
+    }
+    error_word_.to_host(word.data(), sizeof word).await();
+    error_pending_ = false;
+    if (word[0] == 0) return;
+    error_word_.reset();
+  }
+  const auto [site, value, size, dim] = word;
+  std::string where = site_name(site);
+  std::string message = where + ": index " + std::to_string(value) + " is out of range for ";
+  message += dim >= 0 ? "dimension " + std::to_string(dim) + " of size " : "size ";
+  message += std::to_string(size);
+  if (!config().launch_blocking) {
+    message += ". The device found it, and it is reported when something is read back: set "
+               "TORCH_TPU_LAUNCH_BLOCKING=1 to get the error at the call that did it.";
+  }
+  throw DeviceIndexError(message);
+}
+
+std::vector<pjrt::Event> Device::outstanding() {
+  std::vector<pjrt::Event> events;
+  std::lock_guard lock(mutex_);
+  std::lock_guard memory_lock(memory_mutex_);
+  for (Storage* s = live_; s; s = s->next) {
+    if (s->value && !s->value.is_ready()) events.push_back(s->value.ready_event());
+  }
+  return events;
+}
+
+void Device::synchronize() {
+  for (const pjrt::Event& event : outstanding()) event.await();
+  raise_pending_error();
+}
+
+}  // namespace torch_tpu::engine

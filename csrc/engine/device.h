@@ -1,0 +1,109 @@
+// One device of the client: its lock, memory statistics, error word and scalar operands.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/storage.h"
+#include "pjrt/client.h"
+
+namespace torch_tpu::engine {
+
+/// The device has no room. Becomes torch.OutOfMemoryError.
+class OutOfDeviceMemory : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// An index outside its dimension, found on the device. Becomes IndexError.
+class DeviceIndexError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct MemoryCounters {
+  int64_t allocated = 0, peak_allocated = 0;
+  int64_t allocations = 0, frees = 0;  // number of storages
+  int64_t allocated_total = 0, freed_total = 0;
+  int64_t out_of_memory = 0;
+};
+
+class Device {
+ public:
+  Device(pjrt::Client& client, const pjrt::Device& device, int index);
+
+  pjrt::Client& client() const { return client_; }
+  const pjrt::Device& pjrt() const { return device_; }
+  int index() const { return index_; }
+  /// True if device memory is host memory, so that small reads need no transfer.
+  bool is_host() const { return is_host_; }
+  int64_t memory_limit() const { return memory_limit_; }
+
+  /// Serializes executions, and every change of a storage's value.
+  std::mutex& mutex() { return mutex_; }
+
+  // ---- memory
+  MemoryCounters memory();
+  void reset_peak_memory();
+  /// Counts and lists the storage; throws OutOfDeviceMemory if it does not fit.
+  void add(Storage& storage);
+  void remove(Storage& storage);
+  /// Throws OutOfDeviceMemory if a new value of this type would not fit.
+  void check_room(const stablehlo::Type& type);
+  void change_size(Storage& storage, size_t nbytes);
+  /// True if the address is within a live storage of this device. Walks all storages.
+  bool owns(uintptr_t address);
+  /// (address, bytes) of each live storage.
+  std::vector<std::pair<uintptr_t, size_t>> storages();
+
+  // ---- host transfers. `type` tells the dims; data is dense and row-major.
+  /// Copies host memory (in this call) into a new buffer.
+  pjrt::Buffer upload(const void* data, const stablehlo::Type& type);
+  /// Waits for the storage's value and copies it to `dst`; zeros if there is none. Blocks.
+  void download(Storage& storage, void* dst);
+  /// Copies `count` bytes from byte `first` of the value; on host devices without a transfer of the rest. Blocks.
+  void download_part(Storage& storage, size_t first, size_t count, void* dst);
+  /// A small operand of 32-bit words for one execution.
+  pjrt::Buffer words(const uint32_t* data, int32_t count);
+
+  // ---- errors found on the device
+  /// The error word as an operand. The mutex is held.
+  pjrt::Buffer& error_word();
+  void set_error_word(pjrt::Buffer buffer);
+  /// If programs that may have found an error ran since the last call: waits for them, and throws
+  /// DeviceIndexError if one did. Blocks.
+  void raise_pending_error();
+
+  /// Waits for all values that live storages have or will have. Blocks. Throws the first failure.
+  void synchronize();
+  /// Events of the values that are not ready yet; empty if the device is idle.
+  std::vector<pjrt::Event> outstanding();
+
+ private:
+  pjrt::Client& client_;
+  pjrt::Device device_;
+  int index_;
+  bool is_host_;
+  int64_t memory_limit_;
+  std::mutex mutex_;
+
+  std::mutex memory_mutex_;
+  // memory_mutex_ is held
+  void require_room(int64_t bytes);
+  void grow(size_t bytes);
+  void shrink(size_t bytes);
+  MemoryCounters memory_;
+  Storage* live_ = nullptr;  // list of all storages, guarded by memory_mutex_
+
+  pjrt::Buffer error_word_;
+  bool error_pending_ = false;
+};
+
+}  // namespace torch_tpu::engine

@@ -1,0 +1,57 @@
+// Programs in memory, by their full key.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "engine/program.h"
+
+namespace torch_tpu::engine {
+
+using KeyWords = std::span<const uint64_t>;
+
+/// Thread-safe. A hit compares the whole key. Concurrent misses on one key make the program once. Holds at most
+/// `capacity` programs: the least recently used tenth goes when it is full.
+class ProgramCache {
+ public:
+  static ProgramCache& get();
+  explicit ProgramCache(size_t capacity = 8192);
+
+  /// Null if there is none.
+  std::shared_ptr<Program> find(KeyWords key, uint64_t hash);
+  /// Finds, waits for another thread that is making it, or makes it. If make() throws, nothing is kept, and a
+  /// waiting thread tries for itself. Blocks.
+  std::shared_ptr<Program> find_or_make(KeyWords key, uint64_t hash,
+                                        const std::function<std::shared_ptr<Program>()>& make);
+  void clear();
+  size_t size();
+
+ private:
+  struct Entry {
+    uint64_t hash = 0;
+    std::vector<uint64_t> key;
+    std::shared_ptr<Program> program;  // null while it is being made
+    uint64_t last_use = 0;
+  };
+
+  Entry* lookup(KeyWords key, uint64_t hash);
+  Entry& insert(KeyWords key, uint64_t hash);
+  void erase(Entry* entry);
+  void evict();
+  void place(Entry& entry);
+  void rebuild(size_t buckets);
+
+  size_t capacity_;
+  std::mutex mutex_;
+  std::condition_variable made_;
+  uint64_t clock_ = 0;
+  std::vector<std::unique_ptr<Entry>> entries_;
+  std::vector<Entry*> buckets_;  // open addressing, linear probing, power of two
+};
+
+}  // namespace torch_tpu::engine

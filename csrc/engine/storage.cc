@@ -1,0 +1,98 @@
+#include "engine/storage.h"
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "engine/address.h"
+#include "engine/device.h"
+
+namespace torch_tpu::engine {
+
+using stablehlo::DType;
+using stablehlo::Type;
+
+namespace {
+
+struct FreeDeleter {
+  void operator()(void* p) const { std::free(p); }
+};
+using HostBytes = std::unique_ptr<std::byte, FreeDeleter>;
+
+/// Zeroed host memory; the kernel gives zero pages, so that untouched memory costs nothing.
+HostBytes zeroed(size_t bytes) {
+  void* memory = std::calloc(bytes ? bytes : 1, 1);
+  if (!memory) throw OutOfDeviceMemory("no host memory for " + std::to_string(bytes) + " bytes");
+  return HostBytes(static_cast<std::byte*>(memory));
+}
+
+size_t bytes_of(const Type& type) {
+  return static_cast<size_t>(type.numel() * stablehlo::byte_size(type.dtype));
+}
+
+}  // namespace
+
+void Storage::set_base(Type type) {
+  base_bytes = bytes_of(type);
+  base = std::move(type);
+}
+
+Storage* allocate_storage(Device& device, size_t nbytes) {
+  return allocate_storage(device, nbytes, {DType::U8, {static_cast<int64_t>(nbytes)}});
+}
+
+Storage* allocate_storage(Device& device, size_t nbytes, Type base) {
+  auto storage = std::make_unique<Storage>(device);
+  storage->nbytes = nbytes;
+  device.add(*storage);
+  storage->set_base(std::move(base));
+  storage->address = reserve_address(nbytes);
+  return storage.release();
+}
+
+void free_storage(Storage* storage) {
+  storage->device.remove(*storage);
+  release_address(storage->address, storage->nbytes);
+  delete storage;
+}
+
+void resize_storage(Storage& storage, size_t nbytes) {
+  Device& device = storage.device;
+  const size_t old_bytes = storage.nbytes;
+  HostBytes bytes;
+  if (storage.value && nbytes != 0) {
+    bytes = zeroed(std::max(nbytes, storage.base_bytes));
+    device.download(storage, bytes.get());
+    if (nbytes < storage.base_bytes) std::memset(bytes.get() + nbytes, 0, storage.base_bytes - nbytes);
+  }
+  device.change_size(storage, nbytes);
+  std::lock_guard lock(device.mutex());
+  storage.value.reset();
+  // Keep the dtype, so that the tensor that resizes finds its own elements.
+  const int64_t width = stablehlo::byte_size(storage.base.dtype);
+  const bool fits = nbytes % width == 0;
+  storage.set_base(fits ? Type{storage.base.dtype, {static_cast<int64_t>(nbytes) / width}}
+                        : Type{DType::U8, {static_cast<int64_t>(nbytes)}});
+  if (bytes) storage.value = device.upload(bytes.get(), storage.base);
+  release_address(storage.address, old_bytes);
+  storage.address = reserve_address(nbytes);
+}
+
+void ensure_value(Storage& storage) {
+  if (storage.value) return;
+  const HostBytes bytes = zeroed(storage.base_bytes);
+  storage.value = storage.device.upload(bytes.get(), storage.base);
+}
+
+void retype_storage(Storage& storage, const Type& type) {
+  if (!storage.value) {
+    storage.set_base(type);
+    return;
+  }
+  const HostBytes bytes = zeroed(std::max(storage.base_bytes, bytes_of(type)));
+  storage.value.to_host(bytes.get(), storage.base_bytes).await();
+  storage.set_base(type);
+  storage.value = storage.device.upload(bytes.get(), type);
+}
+
+}  // namespace torch_tpu::engine

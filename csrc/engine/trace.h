@@ -1,0 +1,84 @@
+// Recorded operators: what a schedule turns into one program.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "lowering/context.h"
+#include "lowering/view.h"
+
+namespace torch_tpu::engine {
+
+using stablehlo::Dims;
+using stablehlo::DType;
+using stablehlo::Type;
+
+/// A tensor argument or target: a view of the storage in a slot of the trace.
+struct TensorRef {
+  int slot = -1;  // -1: absent (None in a list); Empty views need no slot
+  lowering::ViewSpec view;
+  int first_start = 0;  // position of its run-time starts in the call's list of starts
+};
+
+struct TraceArgument {
+  std::variant<std::monostate, TensorRef, std::vector<TensorRef>, lowering::Scalar, int64_t, bool,
+               double, std::string, DType, Dims, std::vector<double>, std::vector<bool>,
+               std::vector<lowering::Scalar>>
+      data;
+  std::optional<DType> host_tensor;
+};
+
+/// Where a result goes.
+struct Result {
+  enum class Kind : uint8_t { Undefined, Fresh, Write };
+  Kind kind = Kind::Fresh;
+  Type type;      // Fresh: the new tensor, logical shape
+  Dims strides;   // Fresh: its strides, dense
+  TensorRef target;  // Write
+};
+
+/// One recorded operator.
+struct Call {
+  const lowering::Op* op = nullptr;
+  std::vector<TraceArgument> args;
+  std::vector<Type> outs;       // as PyTorch's meta kernel tells; undefined results have dtype F32, no dims
+  std::vector<Result> results;  // those of the schema, then one for each extra write
+  std::optional<DType> common;
+};
+
+struct Trace {
+  std::vector<Type> slots;  // base types of the storages
+  std::vector<Call> calls;
+  stablehlo::Precision precision = stablehlo::Precision::Highest;
+};
+
+/// Operand `i` of a program.
+struct Operand {
+  enum class Kind : uint8_t { Slot, Params, Error };
+  Kind kind;
+  int slot = -1;
+};
+
+/// Result `i` of a program.
+struct Output {
+  enum class Kind : uint8_t { Fresh, Slot, Error };
+  Kind kind;
+  int index = -1;  // Fresh: position among fresh results; Slot: the slot that gets it
+};
+
+/// Text of a trace and how to call it.
+struct Module {
+  std::string text;
+  std::vector<Operand> operands;
+  std::vector<Output> outputs;
+  std::vector<lowering::Param> params;
+  int32_t param_words = 0;
+  uint64_t random_blocks = 0;
+};
+
+/// Lowers a trace. Throws stablehlo::BuildError if a lowering is wrong.
+Module lower(const Trace& trace);
+
+}  // namespace torch_tpu::engine

@@ -1,0 +1,53 @@
+// The tables of all operator families: one function for each family file.
+#pragma once
+
+#include "lowering/op.h"
+
+namespace torch_tpu::lowering {
+
+// pointwise
+Table unary_table();
+Table binary_table();
+Table ternary_table();
+Table special_function_table();
+Table activation_table();
+Table activation_backward_table();
+Table fill_table();
+Table loss_table();
+// reductions, normalization, optimizers
+Table reduction_table();
+Table statistics_table();
+Table order_statistics_table();
+Table scan_table();
+Table softmax_table();
+Table normalization_table();
+Table batch_norm_table();
+Table nll_loss_table();
+Table foreach_table();
+Table optimizer_table();
+Table amp_table();
+// contraction
+Table matmul_table();
+Table linalg_table();
+Table lu_table();
+Table distance_table();
+Table convolution_table();
+Table pooling_table();
+Table resize_table();
+Table padding_table();
+Table unfold_table();
+Table grid_sample_table();
+Table attention_table();
+// indexing, shape, random
+Table indexing_table();
+Table compaction_table();
+Table scatter_table();
+Table embedding_table();
+Table sort_table();
+Table shape_table();
+Table factory_table();
+Table random_table();
+// copies
+Table copy_table();
+
+}  // namespace torch_tpu::lowering

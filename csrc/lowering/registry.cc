@@ -1,0 +1,33 @@
+#include "lowering/families.h"
+
+namespace torch_tpu::lowering {
+namespace {
+
+Table collect() {
+  Table all;
+  for (const auto& family : {
+           unary_table,     binary_table,    ternary_table,       special_function_table,
+           activation_table, activation_backward_table, fill_table,     loss_table,          reduction_table,
+           statistics_table, order_statistics_table, batch_norm_table,
+           scan_table,      softmax_table,   normalization_table, nll_loss_table,
+           foreach_table,   optimizer_table, amp_table,           matmul_table,
+           linalg_table,    lu_table,        distance_table,      convolution_table,
+           pooling_table,   resize_table,    padding_table,       unfold_table,
+           attention_table, indexing_table,  compaction_table,    scatter_table,
+           embedding_table,
+           sort_table,      shape_table,     factory_table,       random_table,    copy_table,
+       }) {
+    Table table = family();
+    all.insert(all.end(), table.begin(), table.end());
+  }
+  return all;
+}
+
+}  // namespace
+
+std::span<const Op> all_ops() {
+  static const Table table = collect();
+  return table;
+}
+
+}  // namespace torch_tpu::lowering

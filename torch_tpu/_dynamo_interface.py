@@ -1,0 +1,106 @@
+"""What Dynamo must know of the device.
+
+Torch 2.13 brings an interface for "tpu" of its own, without streams, events and synchronize. Ours
+takes its place in Dynamo's table when Dynamo is imported, and not before: `import torch` must not
+pay for Dynamo.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import torch
+
+_MODULE = "torch._dynamo.device_interface"
+
+
+def make_interface(base: type) -> type:
+    """The device interface, derived from Dynamo's ``DeviceInterface``."""
+    from torch_tpu import tpu
+
+    class TpuInterface(base):
+        device = tpu.device
+        Event = tpu.Event
+        Stream = tpu.Stream
+        current_device = staticmethod(tpu.current_device)
+        set_device = staticmethod(tpu.set_device)
+        exchange_device = staticmethod(tpu._exchange_device)
+        maybe_exchange_device = staticmethod(tpu._maybe_exchange_device)
+        device_count = staticmethod(tpu.device_count)
+        is_available = staticmethod(tpu.is_available)
+        stream = staticmethod(tpu.stream)
+        current_stream = staticmethod(tpu.current_stream)
+        set_stream = staticmethod(tpu.set_stream)
+        _set_stream_by_id = staticmethod(tpu._set_stream_by_id)
+        synchronize = staticmethod(tpu.synchronize)
+        get_device_properties = staticmethod(tpu.get_device_properties)
+        memory_allocated = staticmethod(tpu.memory_allocated)
+        is_bf16_supported = staticmethod(tpu.is_bf16_supported)
+
+        class Worker:
+            """Answers in compile workers, which have no device."""
+
+            set_device = staticmethod(tpu.set_device)
+            current_device = staticmethod(tpu.current_device)
+            get_device_properties = staticmethod(tpu.get_device_properties)
+
+        @staticmethod
+        def get_raw_stream(device_idx: int) -> int:
+            return tpu.current_stream(device_idx).stream_id
+
+        @staticmethod
+        def get_compute_capability(device: Any = None) -> str:
+            return ""
+
+        @classmethod
+        def is_dtype_supported(cls, dtype: torch.dtype, including_emulation: bool = False) -> bool:
+            return dtype is not torch.complex32 and not dtype.is_quantized_dtype
+
+        @staticmethod
+        def is_triton_capable(device: Any = None) -> bool:
+            return False
+
+    return TpuInterface
+
+
+def _install(module: ModuleType) -> None:
+    """Puts ours where Dynamo takes its own from; the table itself is made at its first use."""
+    interface = make_interface(module.DeviceInterface)
+    module.TpuInterface = interface
+    if module._device_initialized:
+        module.register_interface_for_device("tpu", interface)
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        _install(module)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Waits for one module to be imported, and is gone afterwards."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != _MODULE:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
+            spec.loader = _Loader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+def register_when_imported() -> None:
+    """Arranges for the interface to be registered as soon as Dynamo's table exists."""
+    module = sys.modules.get(_MODULE)
+    if module is not None:
+        _install(module)
+    else:
+        sys.meta_path.insert(0, _Finder())

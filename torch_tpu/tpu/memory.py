@@ -1,0 +1,224 @@
+"""Memory of the devices.
+
+Counted are the bytes of tensors' storages. Nothing is kept back when a tensor dies, so that memory
+"reserved" is memory allocated, and there is no cache to empty.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import OrderedDict
+from typing import Any
+
+from torch_tpu._load import C
+from torch_tpu.tpu._utils import _get_device_index
+
+__all__ = [
+    "empty_cache",
+    "max_memory_allocated",
+    "max_memory_cached",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_cached",
+    "memory_reserved",
+    "memory_snapshot",
+    "memory_stats",
+    "memory_stats_as_nested_dict",
+    "memory_summary",
+    "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+    "reset_peak_memory_stats",
+]
+
+
+def _stats(device: Any) -> dict[str, Any]:
+    return C.memory_stats(_get_device_index(device, optional=True))
+
+
+def memory_allocated(device: Any = None) -> int:
+    """Bytes of the storages on the device now."""
+    return _stats(device)["bytes"]["current"]
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """The most bytes of storages at once, since the start or ``reset_peak_memory_stats``."""
+    return _stats(device)["bytes"]["peak"]
+
+
+memory_reserved = memory_allocated
+max_memory_reserved = max_memory_allocated
+memory_cached = memory_reserved
+max_memory_cached = max_memory_reserved
+
+
+def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
+    """The statistics of ``memory_stats`` as dicts in dicts; empty before the runtime starts."""
+    if not C.started():
+        return {}
+    stats = _stats(device)
+    size, count = stats["bytes"], stats["count"]
+    none = dict.fromkeys(("current", "peak", "allocated", "freed"), 0)
+
+    def pools(stat: dict[str, int]) -> dict[str, dict[str, int]]:
+        return {"all": dict(stat), "small_pool": dict(none), "large_pool": dict(stat)}
+
+    return {
+        "allocation": pools(count),
+        "segment": pools(count),
+        "active": pools(count),
+        "inactive_split": pools(none),
+        "allocated_bytes": pools(size),
+        "reserved_bytes": pools(size),
+        "active_bytes": pools(size),
+        "requested_bytes": pools(size),
+        "inactive_split_bytes": pools(none),
+        "oversize_allocations": dict(none),
+        "oversize_segments": dict(none),
+        "num_alloc_retries": 0,
+        "num_ooms": stats["out_of_memory"],
+        "num_sync_all_streams": 0,
+        "num_device_alloc": count["allocated"],
+        "num_device_free": count["freed"],
+        "max_split_size": -1,
+    }
+
+
+def _flatten(prefix: str, value: Any, into: list[tuple[str, Any]]) -> None:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _flatten(f"{prefix}.{key}" if prefix else key, inner, into)
+    else:
+        into.append((prefix, value))
+
+
+def memory_stats(device: Any = None) -> OrderedDict[str, Any]:
+    """Statistics under the names that ``torch.cuda.memory_stats`` gives, such as
+    "allocated_bytes.all.peak" (bytes) and "num_ooms"."""
+    items: list[tuple[str, Any]] = []
+    _flatten("", memory_stats_as_nested_dict(device), items)
+    return OrderedDict(sorted(items))
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Makes the peaks what is in use now."""
+    C.reset_peak_memory_stats(_get_device_index(device, optional=True))
+
+
+def reset_accumulated_memory_stats(device: Any = None) -> None:
+    """Makes the sums "allocated" and "freed", and the number of failures, zero."""
+    C.reset_accumulated_memory_stats(_get_device_index(device, optional=True))
+
+
+reset_max_memory_allocated = reset_peak_memory_stats
+reset_max_memory_cached = reset_peak_memory_stats
+
+
+def mem_get_info(device: Any = None) -> tuple[int, int]:
+    """(free, total) bytes of the device. Total is what the plugin says, or
+    ``TORCH_TPU_MEMORY_LIMIT_MB``, or the host's memory. Starts the runtime."""
+    return C.memory_info(_get_device_index(device, optional=True))
+
+
+def empty_cache() -> None:
+    """Does nothing: the memory of a tensor goes back when the tensor dies."""
+
+
+def get_allocator_backend() -> str:
+    """Name of the allocator."""
+    return "pjrt"
+
+
+def _human(value: int) -> str:
+    size = float(value)
+    for unit in ("B  ", "KiB", "MiB", "GiB"):
+        if abs(size) < 10240 or unit == "GiB":
+            break
+        size /= 1024
+    return f"{size:.0f} {unit}"
+
+
+def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+    """The statistics as a table.
+
+    Args:
+        device: None means the current device.
+        abbreviated: accepted; the table is short.
+    """
+    index = _get_device_index(device, optional=True)
+    stats = C.memory_stats(index)
+    rows = [("Allocated memory", stats["bytes"], _human), ("Allocations", stats["count"], str)]
+    line = "|" + "=" * 75 + "|"
+    text = [
+        line,
+        f"|{f'tpu:{index} memory summary':^75}|",
+        f"|{'out of memory: ' + str(stats['out_of_memory']):^75}|",
+        line,
+        f"|{'Metric':^18}|{'Current':^13}|{'Peak':^13}|{'Total':^13}|{'Freed':^14}|",
+        line,
+    ]
+    for name, stat, shown in rows:
+        cells = [shown(stat[key]) for key in ("current", "peak", "allocated", "freed")]
+        text.append(f"|{name:<18}|{cells[0]:>12} |{cells[1]:>12} |{cells[2]:>12} |{cells[3]:>13} |")
+    text.append(line)
+    return "\n".join(text) + "\n"
+
+
+# ---- snapshots, in the form that PyTorch's memory visualizer reads
+
+
+def memory_snapshot(device: Any = None) -> list[dict[str, Any]]:
+    """The storages of all devices (or of one), each a segment with one block."""
+    if not C.started():
+        return []
+    if device is None:
+        indices = list(range(C.device_count()))
+    else:
+        indices = [_get_device_index(device, optional=True)]
+    return [
+        {
+            "device": index,
+            "address": address,
+            "total_size": size,
+            "allocated_size": size,
+            "active_size": size,
+            "requested_size": size,
+            "stream": 0,
+            "segment_type": "large",
+            "segment_pool_id": (0, 0),
+            "is_expandable": False,
+            "frames": [],
+            "blocks": [
+                {
+                    "address": address,
+                    "size": size,
+                    "requested_size": size,
+                    "state": "active_allocated",
+                    "frames": [],
+                }
+            ],
+        }
+        for index in indices
+        for address, size in C.storages(index)
+    ]
+
+
+def _record_memory_history(enabled: str | None = "all", *args: Any, **kwargs: Any) -> None:
+    """Accepted. Snapshots show what is allocated at their time, and hold no history of calls."""
+
+
+def _snapshot(device: Any = None, augment_with_fx_traces: bool = False) -> dict[str, Any]:
+    """A snapshot of memory, as ``torch.cuda.memory._snapshot`` gives it, without traces."""
+    return {
+        "segments": memory_snapshot(device),
+        "device_traces": [[] for _ in range(C.device_count())],
+        "allocator_settings": {},
+        "external_annotations": [],
+    }
+
+
+def _dump_snapshot(filename: str = "dump_snapshot.pickle", **kwargs: Any) -> None:
+    """Writes ``_snapshot()`` to a file, for https://pytorch.org/memory_viz."""
+    with open(filename, "wb") as file:
+        pickle.dump(_snapshot(**kwargs), file)

@@ -10,8 +10,8 @@ def _autoload() -> None:
     """Entry point ``torch.backends``: importing this package has done everything."""
 
 
-# Below the entry point, because `import torch` comes back to it when this package is imported first.
-from torch_tpu import _register
+# Below the entry point: when this package is imported first, `import torch` comes back for it.
+from torch_tpu import _register  # noqa: E402
 
 __version__ = "0.1.0"
 

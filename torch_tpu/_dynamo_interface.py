@@ -7,16 +7,12 @@ pay for Dynamo.
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.machinery
-import sys
-from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
 import torch
 
-_MODULE = "torch._dynamo.device_interface"
+from torch_tpu._when_imported import when_imported
 
 
 def make_interface(base: type) -> type:
@@ -59,7 +55,7 @@ def make_interface(base: type) -> type:
 
         @classmethod
         def is_dtype_supported(cls, dtype: torch.dtype, including_emulation: bool = False) -> bool:
-            return dtype is not torch.complex32 and not dtype.is_quantized_dtype
+            return dtype in tpu.supported_dtypes()
 
         @staticmethod
         def is_triton_capable(device: Any = None) -> bool:
@@ -76,31 +72,12 @@ def _install(module: ModuleType) -> None:
         module.register_interface_for_device("tpu", interface)
 
 
-class _Loader(importlib.machinery.SourceFileLoader):
-    def exec_module(self, module: ModuleType) -> None:
-        super().exec_module(module)
-        _install(module)
-
-
-class _Finder(importlib.abc.MetaPathFinder):
-    """Waits for one module to be imported, and is gone afterwards."""
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if fullname != _MODULE:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
-        if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
-            spec.loader = _Loader(spec.loader.name, spec.loader.path)
-        return spec
+def _register_generators(module: ModuleType) -> None:
+    """Lets recomputed graphs restore the generator's state instead of copying it."""
+    module.register_graphsafe_rng_device_type("tpu")
 
 
 def register_when_imported() -> None:
-    """Arranges for the interface to be registered as soon as Dynamo's table exists."""
-    module = sys.modules.get(_MODULE)
-    if module is not None:
-        _install(module)
-    else:
-        sys.meta_path.insert(0, _Finder())
+    """Arranges for both to be registered as soon as torch imports the places for them."""
+    when_imported("torch._dynamo.device_interface", _install)
+    when_imported("torch._functorch._aot_autograd.utils", _register_generators)

@@ -64,7 +64,10 @@ def load() -> tuple[Any, str | None]:
 
             return _C, None
         except Exception as error:
-            problem = f"The tpu device is not available: torch_tpu._C cannot be loaded: {_first_line(error)}"
+            problem = (
+                "The tpu device is not available: torch_tpu._C cannot be loaded: "
+                + _first_line(error)
+            )
     return _Missing(problem), problem
 
 

@@ -73,7 +73,9 @@ def report() -> tuple[list[str], list[str]]:
         info = C.plugin_info()
         version = ".".join(map(str, info["api_version"]))
         stablehlo = info["attributes"].get("stablehlo_current_version", "unknown")
-        lines.append(f"platform      {info['platform_name']}, PJRT C API {version}, StableHLO {stablehlo}")
+        lines.append(
+            f"platform      {info['platform_name']}, PJRT C API {version}, StableHLO {stablehlo}"
+        )
         for line in info["platform_version"].splitlines():
             lines.append(f"              {line}")
         for index in range(torch.tpu.device_count()):

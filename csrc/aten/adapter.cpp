@@ -169,7 +169,7 @@ const Forms& forms() {
         out->all.push_back(std::move(form));
         const Form& kept = out->all.back();
         const bool is_new = out->by_name.emplace(toString(kept.handle.operator_name()), &kept).second;
-        if (!is_new) { fprintf(stderr, "DUPLICATE %s\n", toString(kept.handle.operator_name()).c_str()); out->all.pop_back(); }
+        TORCH_INTERNAL_ASSERT(is_new, "two lowerings serve ", kept.handle.operator_name());
       }
     }
     return out;
@@ -211,10 +211,18 @@ void run_native(const std::string& name, Stack& stack) {
   run_form(*found->second, stack);
 }
 
+/// True if the operator gets its gradients by being composed of others (conj_physical).
+bool loses_gradients(const c10::OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
+         !op.hasKernelForDispatchKey(c10::DispatchKey::Autograd) &&
+         !op.hasKernelForDispatchKey(c10::DispatchKey::AutogradPrivateUse1);
+}
+
 void register_kernels() {
   static auto* libraries = new std::map<std::string, std::unique_ptr<torch::Library>>;
   for (const Form& form : forms().all) {
     if (form.handle.hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1)) continue;
+    if (loses_gradients(form.handle)) continue;
     const c10::OperatorName& name = form.handle.operator_name();
     const std::string space(*name.getNamespace());
     std::unique_ptr<torch::Library>& library = (*libraries)[space];

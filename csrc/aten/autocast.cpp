@@ -1,6 +1,6 @@
 // torch.autocast("tpu"): which operators compute in the lower precision and which in f32. The lists
-// are PyTorch's own for accelerators: matrix products and convolutions go down; exponentials, norms,
-// sums, softmax and losses go to f32; operators of several tensors take the widest type.
+// are PyTorch's own for accelerators: matrix products and convolutions go down; exponentials,
+// norms, sums, softmax and losses go to f32; operators of several tensors take the widest type.
 #include <ATen/autocast_mode.h>
 #include <torch/library.h>
 
@@ -8,9 +8,7 @@
 namespace at::autocast {
 namespace {
 
-TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) {
-  m.fallback(torch::CppFunction::makeFallthrough());
-}
+TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
 
 TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
 #define TORCH_TPU_KERNEL(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, lower_precision_fp)

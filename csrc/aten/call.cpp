@@ -6,6 +6,7 @@
 #include "aten/dtype.h"
 #include "device/allocator.h"
 #include "engine/device.h"
+#include "engine/runtime.h"
 #include "stablehlo/types.h"
 
 namespace torch_tpu::aten {
@@ -27,6 +28,17 @@ bool equal_dims(const stablehlo::Dims& dims, c10::IntArrayRef sizes) {
          std::memcmp(dims.data(), sizes.data(), sizes.size() * sizeof(int64_t)) == 0;
 }
 
+/// The ranges between the bounds that PyTorch's checks of numbers use: 0 and 1; NaN is apart.
+uint64_t range_of(const c10::IValue& value, uint64_t kind) {
+  if (kind != 1 && kind != 2) return 0;
+  const double number = kind == 1 ? static_cast<double>(value.toInt()) : value.toDouble();
+  if (number < 0) return 1;
+  if (number == 0) return 2;
+  if (number < 1) return 3;
+  if (number == 1) return 4;
+  return number > 1 ? 5 : 6;
+}
+
 stablehlo::Dims base_dims(const at::Tensor& tensor) {
   return lowering::memory_order_dims({tensor.sizes().data(), tensor.sizes().size()},
                                      {tensor.strides().data(), tensor.strides().size()});
@@ -45,6 +57,7 @@ void adopt(Storage& storage, const at::Tensor& tensor, DType dtype, bool dense) 
   } else {
     return;
   }
+  const engine::WaitScope wait;
   std::lock_guard lock(storage.device.mutex());
   engine::retype_storage(storage, type);
 }
@@ -62,9 +75,9 @@ void see(const at::Tensor& tensor, SeenTensor& seen) {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   const bool dense = impl->storage_offset() == 0 && impl->is_non_overlapping_and_dense();
   const auto bytes = static_cast<size_t>(impl->numel() * width);
-  if (storage.base.dtype != dtype || (!storage.value && dense && bytes != storage.base_bytes)) {
-    if (storage.base.dtype != dtype && bytes != 0) adopt(storage, tensor, dtype, dense);
-  }
+  if (storage.base.dtype != dtype && bytes != 0) adopt(storage, tensor, dtype, dense);
+  TORCH_CHECK(impl->dim() <= lowering::kMaxViewDims, "The tpu device takes tensors of at most ",
+              lowering::kMaxViewDims, " dimensions; this one has ", impl->dim());
   const bool whole = dense && bytes == storage.base_bytes;
   seen.storage = &storage;
   seen.dtype = dtype;
@@ -75,7 +88,8 @@ void see(const at::Tensor& tensor, SeenTensor& seen) {
 }
 
 CallKey::CallKey(const Form& form, const Stack& stack) : form_(form) {
-  push(form.id);
+  // The default dtype decides what integers and Python floats are promoted to.
+  push(form.id | static_cast<uint64_t>(c10::get_default_dtype_as_scalartype()) << 32);
   const size_t count = form.args.size();
   const c10::IValue* arguments = stack.data() + (stack.size() - count);
   for (size_t i = 0; i < count; ++i) add(arguments[i], form.args[i]);
@@ -165,7 +179,9 @@ void CallKey::add_scalar(const c10::IValue& value, const FormArg& arg) {
     for (double special : form_.op->special_values) is_static |= number == special;
   }
   if (!is_static) {
-    push(tagged(kScalar, kind));
+    // PyTorch refuses some numbers by their range (a negative beta, a probability above 1), and does so where results' types
+    // are found, on a miss: so each range has a key of its own. The program is the same, and is compiled once.
+    push(tagged(kScalar, kind | range_of(value, kind) << 4));
     return;
   }
   push(tagged(kStaticScalar, kind));

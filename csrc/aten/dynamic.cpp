@@ -5,7 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/native/IndexingUtils.h>
 #include <ATen/native/Resize.h>
-#include <ATen/ops/_aminmax.h>
+#include <ATen/ops/aminmax.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones_like.h>
@@ -38,12 +38,12 @@ int64_t bucket(int64_t size) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(size, 1))));
 }
 
-/// The first rows of padded ones; in memory of their own where the padding would waste much.
-at::Tensor first_rows(const at::Tensor& padded, int64_t count) {
+/// The first rows (or columns) of padded ones; in memory of their own where padding would waste much.
+at::Tensor first(const at::Tensor& padded, int64_t count, int64_t dim = 0) {
   constexpr size_t small_bytes = 64 << 10;
   const int64_t kept = bucket(count);
-  const bool wasteful = padded.nbytes() > small_bytes && padded.size(0) >= 2 * kept;
-  return (wasteful ? padded.narrow(0, 0, kept).clone() : padded).narrow(0, 0, count);
+  const bool wasteful = padded.nbytes() > small_bytes && padded.size(dim) >= 2 * kept;
+  return (wasteful ? padded.narrow(dim, 0, kept).clone() : padded).narrow(dim, 0, count);
 }
 
 void write_out(const at::Tensor& result, at::Tensor& out) {
@@ -56,7 +56,8 @@ void write_out(const at::Tensor& result, at::Tensor& out) {
 at::Tensor nonzero(const at::Tensor& self) {
   if (self.numel() == 0) return at::empty({0, self.dim()}, longs(self));
   const Stack results = native("torch_tpu::nonzero_padded", self);
-  return first_rows(results[0].toTensor(), results[1].toTensor().item<int64_t>());
+  // Each column is dense, as on the CPU: they are used as indices.
+  return first(results[0].toTensor(), results[1].toTensor().item<int64_t>(), 1).t();
 }
 
 at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
@@ -73,7 +74,7 @@ at::Tensor masked_select(const at::Tensor& self, const at::Tensor& mask) {
   const auto dims = at::infer_size(self.sizes(), mask.sizes());
   if (c10::multiply_integers(dims) == 0) return at::empty({0}, self.options());
   const Stack results = native("torch_tpu::masked_select_padded", self, mask);
-  return first_rows(results[0].toTensor(), results[1].toTensor().item<int64_t>());
+  return first(results[0].toTensor(), results[1].toTensor().item<int64_t>());
 }
 
 at::Tensor& masked_select_out(const at::Tensor& self, const at::Tensor& mask, at::Tensor& out) {
@@ -95,9 +96,9 @@ Unique unique_flat(const at::Tensor& self, bool sort, bool return_inverse, bool 
   }
   const Stack results = native("torch_tpu::unique_padded", self.reshape({-1}), sort);
   const auto count = results[3].toTensor().item<int64_t>();
-  return {first_rows(results[0].toTensor(), count),
+  return {first(results[0].toTensor(), count),
           return_inverse ? results[1].toTensor().view(self.sizes()) : none,
-          return_counts ? first_rows(results[2].toTensor(), count) : none};
+          return_counts ? first(results[2].toTensor(), count) : none};
 }
 
 Unique unique_slices(const at::Tensor& self, int64_t dim, bool sort) {
@@ -117,8 +118,8 @@ Unique unique_slices(const at::Tensor& self, int64_t dim, bool sort) {
   const auto count = results[3].toTensor().item<int64_t>();
   auto sizes = moved.sizes().vec();
   sizes[0] = count;
-  return {first_rows(results[0].toTensor(), count).view(sizes).movedim(0, dim),
-          results[1].toTensor(), first_rows(results[2].toTensor(), count)};
+  return {first(results[0].toTensor(), count).view(sizes).movedim(0, dim),
+          results[1].toTensor(), first(results[2].toTensor(), count)};
 }
 
 std::tuple<at::Tensor, at::Tensor> unique(const at::Tensor& self, bool, bool return_inverse) {
@@ -159,7 +160,7 @@ at::Tensor bincount(const at::Tensor& self, const std::optional<at::Tensor>& wei
   TORCH_CHECK(!weighted || (weights->dim() == 1 && weights->size(0) == self.size(0)),
               "weights should be 1-d and have the same length as input");
   const at::Tensor index = self.to(at::kLong);
-  const auto [least, greatest] = at::_aminmax(index);
+  const auto [least, greatest] = at::aminmax(index);
   TORCH_CHECK(least.item<int64_t>() >= 0,
               "bincount only supports 1-d non-negative integral inputs.");
   const int64_t size = std::max(greatest.item<int64_t>() + 1, minlength);
@@ -268,7 +269,7 @@ TORCH_LIBRARY_FRAGMENT(torch_tpu, m) {
 at::Tensor count_like(const at::Tensor& self) { return at::empty({}, longs(self)); }
 
 std::tuple<at::Tensor, at::Tensor> nonzero_padded_meta(const at::Tensor& self) {
-  return {at::empty({self.numel(), self.dim()}, longs(self)), count_like(self)};
+  return {at::empty({self.dim(), self.numel()}, longs(self)), count_like(self)};
 }
 
 std::tuple<at::Tensor, at::Tensor> masked_select_padded_meta(const at::Tensor& self,

@@ -110,6 +110,30 @@ void put_host_tensor(uint32_t* words, DType dtype, const at::Tensor& tensor) {
   put_scalar(words, dtype, tensor.item());
 }
 
+/// What c10::Scalar::to() refuses, for a Scalar argument that an operator takes in this dtype.
+template <class T>
+void check_integer(const c10::IValue& value) {
+  const c10::Scalar scalar = value.toScalar();
+  if (!scalar.isBoolean()) scalar.to<T>();
+}
+
+void check_convertible(const c10::IValue& value, DType dtype) {
+  switch (dtype) {
+    case DType::U8:
+      return check_integer<uint8_t>(value);
+    case DType::S8:
+      return check_integer<int8_t>(value);
+    case DType::S16:
+      return check_integer<int16_t>(value);
+    case DType::S32:
+      return check_integer<int32_t>(value);
+    case DType::S64:
+      return check_integer<int64_t>(value);
+    default:
+      return;
+  }
+}
+
 const c10::IValue& element_of(const c10::IValue& value, int32_t element) {
   return value.isList() ? value.toListRef()[element] : value;
 }
@@ -123,10 +147,12 @@ void write_params(const Form& form, const engine::Program& program, c10::ArrayRe
     uint32_t* at = words + param.word;
     switch (param.source) {
       case Param::Source::Scalar:
-        put_value(at, param.dtype, element_of(arguments[form.arg_of_position[param.a]], param.b));
+        check_convertible(element_of(arguments[form.arg_of_position[param.a]], param.b), param.dtype);
+        put_value(at, lowering::carrier(param.dtype),
+                  element_of(arguments[form.arg_of_position[param.a]], param.b));
         break;
       case Param::Source::HostTensor:
-        put_host_tensor(at, param.dtype,
+        put_host_tensor(at, lowering::carrier(param.dtype),
                         element_of(arguments[form.arg_of_position[param.a]], param.b).toTensor());
         break;
       case Param::Source::ViewStart:

@@ -109,6 +109,7 @@ class TraceBuilder {
     if (form_.style == Style::Functional) {
       if (!checked) missing_meta();
       for (const c10::IValue& value : *checked) flatten(value, results);
+      drop_unwanted(results);
     } else if (form_.functional) {
       const std::optional<Stack> functional = run_on_meta(*form_.functional, functional_arguments());
       if (!functional) missing_meta();
@@ -121,6 +122,16 @@ class TraceBuilder {
       call_.outs.push_back(tensor.defined() ? type_of(tensor) : Type{});
     }
     results_ = std::move(results);
+  }
+
+  /// Backward operators say in `output_mask` which results are wanted; some meta kernels give them all.
+  void drop_unwanted(std::vector<at::Tensor>& results) const {
+    const std::optional<int> mask = form_.handle.schema().argumentIndexWithName("output_mask");
+    if (!mask || !arguments_[*mask].isBoolList()) return;
+    const c10::List<bool> wanted = arguments_[*mask].toBoolList();
+    for (size_t k = 0; k < std::min(wanted.size(), results.size()); ++k) {
+      if (!wanted[k]) results[k] = at::Tensor();
+    }
   }
 
   [[noreturn]] void missing_meta() const {

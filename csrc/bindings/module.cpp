@@ -1,5 +1,6 @@
-#include "aten/native.h"
 #include "bindings/module.h"
+
+#include "aten/native.h"
 
 PYBIND11_MODULE(_C, m) {
   m.doc() = "The C++ side of torch_tpu.";

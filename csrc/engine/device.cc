@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "engine/config.h"
 #include "engine/dtype.h"
@@ -132,6 +133,7 @@ std::vector<std::pair<uintptr_t, size_t>> Device::storages() {
 }
 
 pjrt::Buffer Device::upload(const void* data, const Type& type) {
+  refuse_bad_fork();
   return client_.buffer_from_host(data, to_pjrt(type.dtype), type.dims, {}, device_,
                                   pjrt::HostBufferSemantics::ImmutableOnlyDuringCall);
 }
@@ -142,18 +144,22 @@ void Device::download(Storage& storage, void* dst) {
 
 void Device::download_part(Storage& storage, size_t first, size_t count, void* dst) {
   if (count == 0) return;
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(mutex());
   if (!storage.value) {
     std::memset(dst, 0, count);
     return;
   }
   if (is_host_ && count <= kDirectReadBytes) {
-    // The value may be replaced while we wait without the lock; then the newer one is as good as any.
-    while (!storage.value.is_ready()) {
+    // The value may be replaced, even dropped, while we wait without the lock; then the newer one is as good as any.
+    while (storage.value && !storage.value.is_ready()) {
       const pjrt::Event ready = storage.value.ready_event();
       lock.unlock();
       ready.await();
       lock.lock();
+    }
+    if (!storage.value) {
+      std::memset(dst, 0, count);
+      return;
     }
     storage.value.await();  // throws the error of its producer
     const auto* source = reinterpret_cast<const std::byte*>(storage.value.unsafe_pointer());
@@ -173,12 +179,6 @@ void Device::download_part(Storage& storage, size_t first, size_t count, void* d
   std::memcpy(dst, whole.get() + first, count);
 }
 
-pjrt::Buffer Device::words(const uint32_t* data, int32_t count) {
-  const std::array<int64_t, 1> dims{count};
-  return client_.buffer_from_host(data, PJRT_Buffer_Type_U32, dims, {}, device_,
-                                  pjrt::HostBufferSemantics::ImmutableOnlyDuringCall);
-}
-
 pjrt::Buffer& Device::error_word() {
   if (!error_word_) {
     const std::array<int64_t, 4> none{};
@@ -195,19 +195,23 @@ void Device::set_error_word(pjrt::Buffer buffer) {
 void Device::raise_pending_error() {
   std::array<int64_t, 4> word{};
   {
-    std::unique_lock lock(mutex_);
-    if (!error_pending_) return;
+    std::unique_lock lock(mutex());
     // Programs that may fail keep replacing the word; whichever is newest covers all before it.
-    while (!error_word_.is_ready()) {
+    while (error_pending_ && !error_word_.is_ready()) {
       const pjrt::Event ready = error_word_.ready_event();
       lock.unlock();
-      ready.await();
+      try {
+        ready.await();
+      } catch (const pjrt::Error&) {
+        // Read below, where it can be cleared.
+      }
       lock.lock();
     }
-    error_word_.to_host(word.data(), sizeof word).await();
+    if (!error_pending_) return;
     error_pending_ = false;
+    const pjrt::Buffer newest = std::exchange(error_word_, {});
+    newest.to_host(word.data(), sizeof word).await();  // throws if a program that was to write it failed
     if (word[0] == 0) return;
-    error_word_.reset();
   }
   const auto [site, value, size, dim] = word;
   std::string where = site_name(site);
@@ -223,7 +227,7 @@ void Device::raise_pending_error() {
 
 std::vector<pjrt::Event> Device::outstanding() {
   std::vector<pjrt::Event> events;
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(mutex());
   std::lock_guard memory_lock(memory_mutex_);
   for (Storage* s = live_; s; s = s->next) {
     if (s->value && !s->value.is_ready()) events.push_back(s->value.ready_event());

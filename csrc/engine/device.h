@@ -1,4 +1,4 @@
-// One device of the client: its lock, memory statistics, error word and scalar operands.
+// One device of the client: its lock, memory statistics and error word.
 #pragma once
 
 #include <array>
@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/fork.h"
 #include "engine/storage.h"
 #include "pjrt/client.h"
 
@@ -47,7 +48,11 @@ class Device {
   int64_t memory_limit() const { return memory_limit_; }
 
   /// Serializes executions, and every change of a storage's value.
-  std::mutex& mutex() { return mutex_; }
+  /// Refused in a forked child, where the thread that holds it may not exist.
+  std::mutex& mutex() {
+    refuse_bad_fork();
+    return mutex_;
+  }
 
   // ---- memory
   MemoryCounters memory();
@@ -70,8 +75,6 @@ class Device {
   void download(Storage& storage, void* dst);
   /// Copies `count` bytes from byte `first` of the value; on host devices without a transfer of the rest. Blocks.
   void download_part(Storage& storage, size_t first, size_t count, void* dst);
-  /// A small operand of 32-bit words for one execution.
-  pjrt::Buffer words(const uint32_t* data, int32_t count);
 
   // ---- errors found on the device
   /// The error word as an operand. The mutex is held.

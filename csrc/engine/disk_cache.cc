@@ -44,12 +44,6 @@ std::string processor() {
   return out + line;
 }
 
-std::string identity() {
-  const pjrt::Client& client = Runtime::get().client();
-  return client.plugin().fingerprint() + "\n" + client.platform_version() + "\n" +
-         (client.platform_name() == "cpu" ? processor() : client.addressable_devices()[0].kind());
-}
-
 std::optional<std::string> read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return std::nullopt;
@@ -59,17 +53,50 @@ std::optional<std::string> read_file(const std::string& path) {
   return content;
 }
 
+/// The plugin's fingerprint, noted in the folder with the file's size and time: hashing a library of hundreds of
+/// megabytes at every start would cost more than the cache saves.
+std::string plugin_fingerprint(const pjrt::Plugin& plugin, const std::string& folder) {
+  struct stat file {};
+  if (stat(plugin.path().c_str(), &file) != 0) return plugin.fingerprint();
+  const std::string facts = plugin.path() + "\n" + std::to_string(file.st_size) + "\n" +
+                            std::to_string(file.st_mtim.tv_sec) + "." +
+                            std::to_string(file.st_mtim.tv_nsec) + "\n";
+  const std::string note =
+      folder + "/" + std::to_string(hash_bytes(plugin.path().data(), plugin.path().size(), 4)) + ".plugin";
+  if (const auto known = read_file(note); known && known->rfind(facts, 0) == 0) {
+    return known->substr(facts.size());
+  }
+  const std::string fingerprint = plugin.fingerprint();
+  const std::string aside = note + "." + std::to_string(getpid()) + ".tmp";
+  std::ofstream(aside, std::ios::binary) << facts << fingerprint;
+  std::error_code ignored;
+  fs::rename(aside, note, ignored);
+  return fingerprint;
+}
+
+std::string identity(const std::string& folder) {
+  std::error_code ignored;
+  fs::create_directories(folder, ignored);
+  const pjrt::Client& client = Runtime::get().client();
+  return plugin_fingerprint(client.plugin(), folder) + "\n" + client.platform_version() + "\n" +
+         (client.platform_name() == "cpu" ? processor() : client.addressable_devices()[0].kind());
+}
+
 }  // namespace
 
 DiskCache& DiskCache::get() {
   static DiskCache* instance =
-      config().disk_cache ? new DiskCache(config().cache_dir, config().cache_bytes, identity())
+      config().disk_cache ? new DiskCache(config().cache_dir, config().cache_bytes,
+                                        identity(config().cache_dir))
                           : new DiskCache("", 0, "");
   return *instance;
 }
 
 DiskCache::DiskCache(std::string folder, int64_t max_bytes, std::string identity)
-    : folder_(std::move(folder)), max_bytes_(max_bytes), identity_(std::move(identity)) {
+    : folder_(std::move(folder)),
+      max_bytes_(max_bytes),
+      identity_(std::move(identity)),
+      stored_since_trim_(max_bytes) {  // the first store of a process trims what others left
   std::error_code ignored;
   if (!folder_.empty()) fs::create_directories(folder_, ignored);
 }

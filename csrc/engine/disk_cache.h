@@ -38,7 +38,7 @@ class DiskCache {
   int64_t max_bytes_;
   std::string identity_;
   std::mutex mutex_;
-  int64_t stored_since_trim_ = 0;
+  int64_t stored_since_trim_;
   std::atomic<uint64_t> temporary_{0};
 };
 

@@ -5,10 +5,12 @@
 #include <chrono>
 #include <cstring>
 #include <mutex>
+#include <unordered_map>
 
 #include "engine/disk_cache.h"
 #include "engine/runtime.h"
 #include "engine/sites.h"
+#include "engine/words.h"
 
 namespace torch_tpu::engine {
 namespace {
@@ -30,6 +32,31 @@ class SmallArray {
   std::array<T, N> stack_;
   std::unique_ptr<T[]> heap_;
   T* data_ = stack_.data();
+};
+
+/// Executables in use by their program text: keys may differ in what the program does not depend on.
+class LiveExecutables {
+ public:
+  static LiveExecutables& get() {
+    static auto* instance = new LiveExecutables;
+    return *instance;
+  }
+
+  std::shared_ptr<const pjrt::LoadedExecutable> find(const std::string& text) {
+    std::lock_guard lock(mutex_);
+    const auto found = by_text_.find(text);
+    return found == by_text_.end() ? nullptr : found->second.lock();
+  }
+
+  void add(const std::string& text, const std::shared_ptr<const pjrt::LoadedExecutable>& executable) {
+    std::lock_guard lock(mutex_);
+    if (by_text_.size() % 64 == 0) std::erase_if(by_text_, [](const auto& entry) { return entry.second.expired(); });
+    by_text_[text] = executable;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::weak_ptr<const pjrt::LoadedExecutable>> by_text_;
 };
 
 pjrt::LoadedExecutable compile_or_load(const std::string& text) {
@@ -60,11 +87,20 @@ pjrt::LoadedExecutable compile_or_load(const std::string& text) {
   return executable;
 }
 
-PJRT_Buffer* words_operand(Program& program, Device& device, const uint32_t* words) {
+std::shared_ptr<const pjrt::LoadedExecutable> executable_of(const std::string& text) {
+  LiveExecutables& live = LiveExecutables::get();
+  if (auto found = live.find(text)) return found;
+  auto made = std::make_shared<const pjrt::LoadedExecutable>(compile_or_load(text));
+  live.add(text, made);
+  return made;
+}
+
+PJRT_Buffer* cached_words(Program& program, Device& device, const uint32_t* words) {
   const size_t count = program.param_words;
   Program::LastWords& last = program.last_words[device.index()];
   if (!last.operand || std::memcmp(last.words.data(), words, count * sizeof(uint32_t)) != 0) {
-    last.operand = device.words(words, program.param_words);
+    last.operand =
+        words_operand(device.client(), device.pjrt(), device.is_host(), words, program.param_words);
     last.words.assign(words, words + count);
   }
   return last.operand.raw();
@@ -75,7 +111,7 @@ PJRT_Buffer* words_operand(Program& program, Device& device, const uint32_t* wor
 std::shared_ptr<Program> compile(const Trace& trace, const std::string& site_name) {
   Module module = lower(trace);
   auto program = std::make_shared<Program>();
-  if (!module.outputs.empty()) program->executable = compile_or_load(module.text);
+  if (!module.outputs.empty()) program->executable = executable_of(module.text);
   program->operands = std::move(module.operands);
   program->outputs = std::move(module.outputs);
   program->params = std::move(module.params);
@@ -93,7 +129,6 @@ void run(Program& program, Device& device, std::span<Storage* const> slots, cons
   const size_t num_operands = program.operands.size();
   SmallArray<PJRT_Buffer*, 64> args(num_operands);
   SmallArray<PJRT_Buffer*, 64> outs(program.outputs.size());
-  std::vector<int64_t> pinned;
 
   std::lock_guard lock(device.mutex());
   for (size_t i = 0; i < num_operands; ++i) {
@@ -102,19 +137,18 @@ void run(Program& program, Device& device, std::span<Storage* const> slots, cons
       case Operand::Kind::Slot: {
         Storage& storage = *slots[operand.slot];
         if (!storage.value) ensure_value(storage);
-        if (storage.pins > 0) pinned.push_back(static_cast<int64_t>(i));
         args[i] = storage.value.raw();
         break;
       }
       case Operand::Kind::Params:
-        args[i] = words_operand(program, device, words);
+        args[i] = cached_words(program, device, words);
         break;
       case Operand::Kind::Error:
         args[i] = device.error_word().raw();
         break;
     }
   }
-  program.executable.execute(args.data(), num_operands, outs.data(), device.pjrt().raw(), pinned);
+  program.executable->execute(args.data(), num_operands, outs.data(), device.pjrt().raw());
   counters().executions.fetch_add(1, std::memory_order_relaxed);
   const PJRT_Api* api = device.client().api();
   for (size_t i = 0; i < program.outputs.size(); ++i) {

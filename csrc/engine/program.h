@@ -18,8 +18,8 @@ struct Program {
   int32_t param_words = 0;
   uint64_t random_blocks = 0;  // blocks of the generator's stream that a run uses
   int64_t site = 0;            // see sites.h
-  /// Null if nothing is to be computed (only empty results).
-  pjrt::LoadedExecutable executable;
+  /// Null if nothing is to be computed (only empty results). Programs with the same text share it.
+  std::shared_ptr<const pjrt::LoadedExecutable> executable;
   /// Where the last call's results go, in order; the caller makes tensors of the Fresh ones from it.
   std::vector<Result> results;
 

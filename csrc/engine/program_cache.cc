@@ -36,7 +36,10 @@ std::shared_ptr<Program> ProgramCache::find_or_make(
     KeyWords key, uint64_t hash, const std::function<std::shared_ptr<Program>()>& make) {
   std::unique_lock lock(mutex_);
   while (Entry* entry = lookup(key, hash)) {
-    if (entry->program) return entry->program;
+    if (entry->program) {
+      entry->last_use = ++clock_;
+      return entry->program;
+    }
     made_.wait(lock);
   }
   Entry& entry = insert(key, hash);
@@ -82,6 +85,7 @@ void ProgramCache::evict() {
   for (const auto& entry : entries_) {
     if (entry->program) uses.push_back(entry->last_use);
   }
+  if (uses.size() < 2) return;
   const size_t count = std::max<size_t>(1, uses.size() / 10);
   std::nth_element(uses.begin(), uses.begin() + static_cast<ptrdiff_t>(count), uses.end());
   const uint64_t oldest_kept = uses[count];
@@ -99,6 +103,11 @@ void ProgramCache::place(Entry& entry) {
 void ProgramCache::rebuild(size_t buckets) {
   buckets_.assign(buckets, nullptr);
   for (const auto& entry : entries_) place(*entry);
+}
+
+std::shared_ptr<Program> ProgramCache::newest() {
+  std::lock_guard lock(mutex_);
+  return entries_.empty() ? nullptr : entries_.back()->program;
 }
 
 void ProgramCache::clear() {

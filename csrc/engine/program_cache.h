@@ -28,6 +28,8 @@ class ProgramCache {
   /// waiting thread tries for itself. Blocks.
   std::shared_ptr<Program> find_or_make(KeyWords key, uint64_t hash,
                                         const std::function<std::shared_ptr<Program>()>& make);
+  /// The program that was made last; null if there is none.
+  std::shared_ptr<Program> newest();
   void clear();
   size_t size();
 

@@ -8,12 +8,12 @@
 #include <mutex>
 
 #include "engine/config.h"
+#include "engine/fork.h"
 
 namespace torch_tpu::engine {
 namespace {
 
 std::atomic<Runtime*> instance{nullptr};
-std::atomic<bool> bad_fork{false};
 WaitHooks wait_hooks;
 
 std::mutex& choice_mutex() {
@@ -29,7 +29,7 @@ PluginChoice& default_choice() {
 /// XLA logs to stderr from static initializers on. Users see it only when they ask.
 void quiet_plugin_logs() {
   if (config().verbose) return;
-  setenv("TF_CPP_MIN_LOG_LEVEL", "1", /*overwrite=*/0);
+  setenv("TF_CPP_MIN_LOG_LEVEL", "3", /*overwrite=*/0);
   setenv("TPU_MIN_LOG_LEVEL", "3", 0);
 }
 
@@ -88,6 +88,15 @@ std::string options_for(const pjrt::Client& client) {
 
 }  // namespace
 
+std::atomic<bool> bad_fork{false};
+
+void throw_bad_fork() {
+  throw std::runtime_error(
+      "The tpu device cannot be used in a process forked after it was started: the runtime's threads "
+      "do not exist there. Use the 'spawn' start method of multiprocessing (DataLoader: "
+      "multiprocessing_context='spawn'), or keep tensors on the CPU in worker processes.");
+}
+
 Counters& counters() {
   static Counters* instance = new Counters;
   return *instance;
@@ -108,7 +117,8 @@ void set_default_plugin(PluginChoice choice) {
 
 PluginChoice plugin_choice() {
   if (!config().plugin_path.empty()) {
-    const bool libtpu = config().plugin_path.find("libtpu") != std::string::npos;
+    const std::string& path = config().plugin_path;
+    const bool libtpu = path.find("libtpu", path.rfind('/') + 1) != std::string::npos;
     return {config().plugin_path, libtpu ? "libtpu" : "cpu", ""};
   }
   std::lock_guard lock(choice_mutex());
@@ -117,7 +127,9 @@ PluginChoice plugin_choice() {
 
 Runtime::Runtime() : client_(start_client()), compile_options_(options_for(*client_)) {
   int index = 0;
+  const bool is_cpu = client_->platform_name() == "cpu";
   for (const pjrt::Device& device : client_->addressable_devices()) {
+    if (is_cpu && index == config().cpu_devices) break;  // a plugin may not know the option that limits them
     devices_.push_back(std::make_unique<Device>(*client_, device, index++));
   }
 }
@@ -126,12 +138,7 @@ Runtime& Runtime::get() {
   if (Runtime* runtime = instance.load(std::memory_order_acquire); runtime && !in_bad_fork()) {
     return *runtime;
   }
-  if (in_bad_fork()) {
-    throw std::runtime_error(
-        "The tpu device cannot be used in a process forked after it was started: the runtime's threads do "
-        "not exist there. Use the 'spawn' start method of multiprocessing (DataLoader: "
-        "multiprocessing_context='spawn'), or keep tensors on the CPU in worker processes.");
-  }
+  refuse_bad_fork();
   static std::mutex mutex;
   std::lock_guard lock(mutex);
   if (!instance.load()) {

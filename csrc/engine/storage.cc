@@ -67,13 +67,15 @@ void resize_storage(Storage& storage, size_t nbytes) {
   }
   device.change_size(storage, nbytes);
   std::lock_guard lock(device.mutex());
-  storage.value.reset();
   // Keep the dtype, so that the tensor that resizes finds its own elements.
   const int64_t width = stablehlo::byte_size(storage.base.dtype);
   const bool fits = nbytes % width == 0;
-  storage.set_base(fits ? Type{storage.base.dtype, {static_cast<int64_t>(nbytes) / width}}
-                        : Type{DType::U8, {static_cast<int64_t>(nbytes)}});
-  if (bytes) storage.value = device.upload(bytes.get(), storage.base);
+  Type base = fits ? Type{storage.base.dtype, {static_cast<int64_t>(nbytes) / width}}
+                   : Type{DType::U8, {static_cast<int64_t>(nbytes)}};
+  pjrt::Buffer value;
+  if (bytes) value = device.upload(bytes.get(), base);
+  storage.set_base(std::move(base));
+  storage.value = std::move(value);
   release_address(storage.address, old_bytes);
   storage.address = reserve_address(nbytes);
 }
@@ -91,8 +93,8 @@ void retype_storage(Storage& storage, const Type& type) {
   }
   const HostBytes bytes = zeroed(std::max(storage.base_bytes, bytes_of(type)));
   storage.value.to_host(bytes.get(), storage.base_bytes).await();
-  storage.set_base(type);
   storage.value = storage.device.upload(bytes.get(), type);
+  storage.set_base(type);
 }
 
 }  // namespace torch_tpu::engine

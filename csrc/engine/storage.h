@@ -24,8 +24,6 @@ struct Storage {
   size_t base_bytes = 0;
   /// Null while nothing was written: reading then gives zeros.
   pjrt::Buffer value;
-  /// Number of users outside of torch (DLPack): the value must not be donated.
-  int pins = 0;
 
   Storage* previous = nullptr;  // in the device's list
   Storage* next = nullptr;

@@ -152,8 +152,8 @@ Values glu_jvp(Context& ctx) {
   return in.result(in.x * (d_gate - s * d_gate) + s * d_value);
 }
 
-/// eps < 0 stands for None: no clamping. PyTorch's kernel works in the dtype of the tensor, so that narrow
-/// floats round at each step.
+/// eps < 0 stands for None: no clamping. PyTorch's kernel works in the dtype of the tensor, so that
+/// narrow floats round at each step.
 Values logit(Context& ctx) {
   const DType dtype = float_common(ctx);
   const auto narrow = [&](Value v) { return cast(cast(v, dtype), v.dtype()); };

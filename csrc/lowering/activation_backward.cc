@@ -1,4 +1,5 @@
-// Derivatives of the activation functions. Argument 0 is the gradient, but where the schema differs.
+// Derivatives of the activation functions. Argument 0 is the gradient, but where the schema
+// differs.
 #include <cmath>
 #include <numbers>
 
@@ -14,7 +15,10 @@ using stablehlo::is_complex;
 /// The gradient and the tensor at which the function was computed (or its result).
 struct Backward {
   explicit Backward(Context& ctx, size_t x_position = 1)
-      : ctx(ctx), dtype(ctx.common()), grad(operand(ctx, 0, dtype)), x(operand(ctx, x_position, dtype)) {}
+      : ctx(ctx),
+        dtype(ctx.common()),
+        grad(operand(ctx, 0, dtype)),
+        x(operand(ctx, x_position, dtype)) {}
   Value number(size_t i) const { return parameter(ctx, i, dtype); }
   Values result(Value v) const { return {cast(v, dtype)}; }
 
@@ -149,8 +153,7 @@ Values glu_backward_jvp(Context& ctx) {
   const Value d_first = d_grad * s + grad_glu * ds;
   const Value slope = s * (1.0 - s);
   const Value d_slope = ds * (1.0 - 2.0 * s);
-  const Value d_second =
-      d_grad * value * slope + grad_glu * (d_value * slope + value * d_slope);
+  const Value d_second = d_grad * value * slope + grad_glu * (d_value * slope + value * d_slope);
   const Values parts{d_first, d_second};
   return {cast(ctx.b.concatenate(parts, dim), dtype)};
 }

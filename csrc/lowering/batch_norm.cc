@@ -63,9 +63,9 @@ struct Positions {
   int running, training, momentum, eps;
 };
 
-/// Results: output, saved mean, saved inverse deviation, then `reserved` (a Byte tensor of no
-/// elements) if the operator has one, then the running statistics, if there are any.
-Values batch_norm(Context& ctx, Positions at, bool always_training, bool reserved) {
+/// Results: output, saved mean, saved inverse deviation, then the running statistics, if there are
+/// any.
+Values batch_norm(Context& ctx, Positions at) {
   const Value x = widen(ctx.tensor(0));
   const DType dtype = x.dtype();
   const Value weight = optional_tensor(ctx, 1, dtype), bias = optional_tensor(ctx, 2, dtype);
@@ -77,14 +77,13 @@ Values batch_norm(Context& ctx, Positions at, bool always_training, bool reserve
   }
   const Value eps = ctx.scalar(at.eps, dtype);
   Normalized n;
-  if (always_training || ctx.flag(at.training)) {
+  if (ctx.flag(at.training)) {
     n = normalize_training(x, weight, bias, running, ctx.scalar(at.momentum, dtype), eps);
   } else {
     const Value invstd = stablehlo::rsqrt(running.var + eps);
     n = {normalize(x, running.mean, invstd, weight, bias), running.mean, invstd, {}, {}};
   }
   Values out{n.output, saved(ctx, n.mean, 1), saved(ctx, n.invstd, 2)};
-  if (reserved) out.push_back(ctx.b.zeros({DType::U8, ctx.out(3).dims}));
   if (!has_running) return out;
   // Nulls without training: nothing is written.
   out.push_back(n.running_mean);
@@ -92,9 +91,8 @@ Values batch_norm(Context& ctx, Positions at, bool always_training, bool reserve
   return out;
 }
 
-Values native_batch_norm(Context& ctx) { return batch_norm(ctx, {3, 5, 6, 7}, false, false); }
-Values batch_norm_no_stats(Context& ctx) { return batch_norm(ctx, {-1, 3, 4, 5}, false, false); }
-Values batch_norm_with_update(Context& ctx) { return batch_norm(ctx, {3, -1, 5, 6}, true, true); }
+Values native_batch_norm(Context& ctx) { return batch_norm(ctx, {3, 5, 6, 7}); }
+Values batch_norm_no_stats(Context& ctx) { return batch_norm(ctx, {-1, 3, 4, 5}); }
 
 /// (input, running_mean, running_var, momentum) -> (mean, biased variance, new statistics).
 Values batch_norm_update_stats(Context& ctx) {
@@ -215,9 +213,7 @@ Values batch_norm_backward_elemt(Context& ctx) {
 Table batch_norm_table() {
   return {
       {.name = "aten::native_batch_norm", .lower = native_batch_norm, .extra_writes = {3, 4}},
-      {"aten::_native_batch_norm_legit", native_batch_norm},
       {"aten::_native_batch_norm_legit.no_stats", batch_norm_no_stats},
-      {"aten::_batch_norm_with_update", batch_norm_with_update},
       {.name = "aten::batch_norm_update_stats",
        .lower = batch_norm_update_stats,
        .extra_writes = {1, 2}},

@@ -120,7 +120,9 @@ Value integer_pow(Value base, Value exponent) {
   if (is_signed_int(base.dtype())) rest = maximum(exponent, zero);
   const Values found = base.builder().while_loop(
       std::vector<Value>{result, factor, rest},
-      [](Builder&, std::span<const Value> v) -> Values { return {any(ne(v[2], zeros_like(v[2])))}; },
+      [](Builder&, std::span<const Value> v) -> Values {
+        return {any(ne(v[2], zeros_like(v[2])))};
+      },
       [](Builder& b, std::span<const Value> v) -> Values {
         const Value one = ones_like(v[2]);
         const Value odd = eq(logical_and(v[2], one), one);
@@ -235,7 +237,9 @@ Value gcd(Value a, Value b) {
   }
   const Values found = a.builder().while_loop(
       std::vector<Value>{a, b},
-      [](Builder&, std::span<const Value> v) -> Values { return {any(ne(v[0], zeros_like(v[0])))}; },
+      [](Builder&, std::span<const Value> v) -> Values {
+        return {any(ne(v[0], zeros_like(v[0])))};
+      },
       [](Builder&, std::span<const Value> v) -> Values {
         const Value zero = zeros_like(v[0]);
         const Value done = eq(v[0], zero);
@@ -281,7 +285,10 @@ Table binary_table() {
   return {
       {.name = "aten::add.Tensor", .lower = add, .special_values = plain, .promoted_args = {0, 1}},
       {.name = "aten::sub.Tensor", .lower = sub, .special_values = plain, .promoted_args = {0, 1}},
-      {.name = "aten::rsub.Tensor", .lower = rsub, .special_values = plain, .promoted_args = {0, 1}},
+      {.name = "aten::rsub.Tensor",
+       .lower = rsub,
+       .special_values = plain,
+       .promoted_args = {0, 1}},
       {.name = "aten::_add_relu.Tensor",
        .lower = add_relu,
        .special_values = plain,

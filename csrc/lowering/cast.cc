@@ -10,9 +10,7 @@ using stablehlo::Value;
 namespace {
 
 /// Floats narrower than F32: PyTorch converts them to and from other dtypes through float.
-bool is_narrow_float(DType dtype) {
-  return is_float(dtype) && byte_size(dtype) < 4;
-}
+bool is_narrow_float(DType dtype) { return is_float(dtype) && byte_size(dtype) < 4; }
 
 Value zeros_of(Value x, DType dtype) { return x.builder().zeros({dtype, x.dims()}); }
 
@@ -24,8 +22,8 @@ Value to_pred(Value x) {
   return ne(x, zeros_like(x));
 }
 
-/// C's conversion on x86: what does not fit, NaN too, becomes the least integer. XLA saturates, which
-/// differs only above.
+/// C's conversion on x86: what does not fit, NaN too, becomes the least integer. XLA saturates,
+/// which differs only above.
 Value to_signed(Value x, DType dtype) {
   const double limit = dtype == DType::S64 ? 0x1p63 : 0x1p31;
   const Value least = x.builder().lowest(dtype, x.dims());

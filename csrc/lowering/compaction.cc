@@ -12,18 +12,18 @@ namespace {
 
 Value nonzero_mask(Value x) { return flatten(cast(x, DType::Pred)); }
 
-/// Coordinates [n, rank] of flat positions [n] in a tensor of these dims.
+/// Coordinates [rank, n] of flat positions [n] in a tensor of these dims.
 Value coordinates(Value position, const Dims& dims) {
   Builder& b = position.builder();
   const int64_t rank = static_cast<int64_t>(dims.size());
-  if (rank == 0) return b.zeros({position.dtype(), {position.dim(0), 0}});
-  Values columns(rank);
+  if (rank == 0) return b.zeros({position.dtype(), {0, position.dim(0)}});
+  Values rows(rank);
   for (int64_t d = rank - 1; d >= 0; --d) {
     const Value size = stablehlo::constant_int_like(position, std::max<int64_t>(dims[d], 1));
-    columns[d] = unsqueeze(d > 0 ? remainder(position, size) : position, -1);
+    rows[d] = unsqueeze(d > 0 ? remainder(position, size) : position, 0);
     position = position / size;
   }
-  return b.concatenate(columns, 1);
+  return b.concatenate(rows, 0);
 }
 
 /// Flat positions of the true elements, in order, then zeros; and their number.
@@ -48,7 +48,8 @@ Values nonzero_static(Context& ctx) {
   const Found found = find_true(nonzero_mask(x));
   const Dims& out = ctx.out().dims;
   const int64_t size = out.at(0), there = std::min(size, found.position.dim(0));
-  const Value all = convert(coordinates(slice_dim(found.position, 0, 0, there), x.dims()), DType::S64);
+  const Value first = coordinates(slice_dim(found.position, 0, 0, there), x.dims());
+  const Value all = convert(transpose(first, {1, 0}), DType::S64);
   const Value padded = ctx.b.pad(all, ctx.b.zeros({DType::S64, {}}), {0, 0}, {size - there, 0});
   const Value row = ctx.b.iota({found.count.dtype(), out}, 0);
   const Value fill = ctx.b.constant_int(DType::S64, ctx.integer_or(2, -1));

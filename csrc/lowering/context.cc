@@ -13,30 +13,6 @@ int32_t words_of(DType dtype) {
   return static_cast<int32_t>((stablehlo::byte_size(dtype) + 3) / 4);
 }
 
-/// The dtype in which a run-time value travels: what has 32-bit words; the rest is converted from it
-/// as PyTorch converts a Scalar.
-DType carrier(DType dtype) {
-  switch (dtype) {
-    case DType::F16:
-    case DType::BF16:
-    case DType::F8E4M3FN:
-    case DType::F8E5M2:
-    case DType::F8E4M3FNUZ:
-    case DType::F8E5M2FNUZ:
-    case DType::F8E8M0FNU:
-      return DType::F32;
-    case DType::Pred:
-    case DType::S8:
-    case DType::S16:
-      return DType::S32;
-    case DType::U8:
-    case DType::U16:
-      return DType::U32;
-    default:
-      return dtype;
-  }
-}
-
 Value constant_of(Builder& b, const Scalar& scalar, DType dtype) {
   if (stablehlo::is_complex(dtype)) return b.constant_complex(dtype, scalar.number);
   if (scalar.kind == ScalarKind::Bool || scalar.kind == ScalarKind::Int) {
@@ -63,6 +39,28 @@ Value from_words(Builder& b, Value words, DType dtype) {
 
 }  // namespace
 
+DType carrier(DType dtype) {
+  switch (dtype) {
+    case DType::F16:
+    case DType::BF16:
+    case DType::F8E4M3FN:
+    case DType::F8E5M2:
+    case DType::F8E4M3FNUZ:
+    case DType::F8E5M2FNUZ:
+    case DType::F8E8M0FNU:
+      return DType::F32;
+    case DType::Pred:
+    case DType::S8:
+    case DType::S16:
+      return DType::S32;
+    case DType::U8:
+    case DType::U16:
+      return DType::U32;
+    default:
+      return dtype;
+  }
+}
+
 Value ParamPack::get(Builder& builder, Param param) {
   for (size_t i = 0; i < params_.size(); ++i) {
     const Param& p = params_[i];
@@ -72,13 +70,13 @@ Value ParamPack::get(Builder& builder, Param param) {
     }
   }
   if (!operand_) operand_ = builder.parameter({DType::U32, {capacity_}});
-  const int32_t count = words_of(param.dtype);
+  const int32_t count = words_of(carrier(param.dtype));
   if (words_ + count > capacity_) throw BuildError("too many run-time scalars in one program");
   param.word = words_;
   words_ += count;
   Value words = builder.slice(operand_, {param.word}, {param.word + count});
   params_.push_back(param);
-  values_.push_back(from_words(builder, words, param.dtype));
+  values_.push_back(cast(from_words(builder, words, carrier(param.dtype)), param.dtype));
   return values_.back();
 }
 
@@ -113,7 +111,7 @@ Value Context::tensor(size_t i) const {
     return cast(state_.params.get(b, {.source = source,
                                       .call = state_.call,
                                       .a = static_cast<int32_t>(i),
-                                      .dtype = carrier(*a.host_tensor)}),
+                                      .dtype = *a.host_tensor}),
                 *a.host_tensor);
   }
   const Value* v = std::get_if<Value>(&a.data);
@@ -186,7 +184,7 @@ Value Context::scalar(size_t i, DType dtype) const {
   return cast(state_.params.get(b, {.source = Param::Source::Scalar,
                                     .call = state_.call,
                                     .a = static_cast<int32_t>(i),
-                                    .dtype = carrier(dtype)}),
+                                    .dtype = dtype}),
               dtype);
 }
 
@@ -203,7 +201,7 @@ Value Context::scalar_at(size_t i, size_t element, DType dtype) const {
                                     .call = state_.call,
                                     .a = static_cast<int32_t>(i),
                                     .b = static_cast<int32_t>(element),
-                                    .dtype = carrier(dtype)}),
+                                    .dtype = dtype}),
               dtype);
 }
 

@@ -48,7 +48,7 @@ struct Param {
   Source source;
   int32_t call = 0;  // number of the call in the program
   int32_t a = 0, b = 0;
-  DType dtype = DType::F32;  // F32, F64, S32, U32, S64, U64, C64 or C128: how the host writes it
+  DType dtype = DType::F32;  // the host writes narrow ones as F32, S32 or U32: see carrier()
   int32_t word = 0;          // first 32-bit word
 };
 
@@ -91,6 +91,9 @@ struct ProgramState {
   /// Philox counters used so far by this program (in units of 4 x 32 bits).
   uint64_t random_blocks = 0;
 };
+
+/// The dtype in which a run-time scalar travels: what has whole 32-bit words.
+DType carrier(DType dtype);
 
 class Context {
  public:

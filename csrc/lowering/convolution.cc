@@ -219,8 +219,8 @@ Values convolution_backward(Context& ctx) {
 
 Table convolution_table() {
   return {
-      {.name = "aten::convolution", .lower = convolution},
-      {.name = "aten::convolution_backward", .lower = convolution_backward},
+      {.name = "torch_tpu::convolution", .lower = convolution},
+      {.name = "torch_tpu::convolution_backward", .lower = convolution_backward},
   };
 }
 

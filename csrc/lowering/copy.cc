@@ -13,7 +13,7 @@ Values copy(Context& c) {
 }  // namespace
 
 Table copy_table() {
-  return {{.name = "aten::copy_", .lower = copy, .overwrites = true}};
+  return {{.name = "aten::copy_", .lower = copy, .promoted_args = {0}, .overwrites = true}};
 }
 
 }  // namespace torch_tpu::lowering

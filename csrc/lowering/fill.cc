@@ -6,9 +6,7 @@ namespace torch_tpu::lowering {
 
 namespace {
 
-Values fill(Context& ctx) {
-  return {broadcast_to(ctx.scalar(1, ctx.out().dtype), ctx.out().dims)};
-}
+Values fill(Context& ctx) { return {broadcast_to(ctx.scalar(1, ctx.out().dtype), ctx.out().dims)}; }
 
 Values zero(Context& ctx) { return {ctx.b.zeros(ctx.out())}; }
 

@@ -217,7 +217,8 @@ Values multilabel_margin_loss_backward(Context& ctx) {
   const Value active = where(gt(m.margins, 0.0), ones_like(m.margins), 0.0);
   const Value of_class = reduce_sum(active, {1});
   const Value of_label = reduce_sum(active, {2}, true);
-  const Value of_target = reduce_sum(where(m.hits, broadcast_to(of_label, m.hits.dims()), 0.0), {1});
+  const Value of_target =
+      reduce_sum(where(m.hits, broadcast_to(of_label, m.hits.dims()), 0.0), {1});
   const Value each = (of_class - of_target) * scale * grad;
   return {reshape(cast(each, m.in.dtype), ctx.out().dims)};
 }

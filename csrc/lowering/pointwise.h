@@ -1,5 +1,5 @@
-// How the pointwise families read operands and round results, and templates that make a lowering of a
-// function on values.
+// How the pointwise families read operands and round results, and templates that make a lowering of
+// a function on values.
 #pragma once
 
 #include "lowering/cast.h"
@@ -26,8 +26,8 @@ inline Value full_operand(const Context& ctx, size_t i, DType dtype) {
   return broadcast_to(operand(ctx, i, dtype), ctx.out().dims);
 }
 
-/// A Scalar parameter (alpha, beta, a threshold) of a function that computes in compute_dtype(dtype):
-/// PyTorch does not round it to a narrow float.
+/// A Scalar parameter (alpha, beta, a threshold) of a function that computes in
+/// compute_dtype(dtype): PyTorch does not round it to a narrow float.
 inline Value parameter(const Context& ctx, size_t i, DType dtype) {
   return ctx.scalar(i, Context::compute_dtype(dtype));
 }
@@ -72,16 +72,13 @@ template <Binary f>
 Values raw_binary(Context& ctx) {
   const DType dtype = ctx.common();
   const Dims& dims = ctx.out().dims;
-  return {f(broadcast_to(ctx.scalar(0, dtype), dims),
-            broadcast_to(ctx.scalar(1, dtype), dims))};
+  return {f(broadcast_to(ctx.scalar(0, dtype), dims), broadcast_to(ctx.scalar(1, dtype), dims))};
 }
 
 /// An operation of CHLO, such as "chlo.erf".
 inline Value chlo(std::string_view op, Value x) { return x.builder().unary(op, x); }
 
-inline bool is_integral(Value x) {
-  return is_int(x.dtype()) || x.dtype() == DType::Pred;
-}
+inline bool is_integral(Value x) { return is_int(x.dtype()) || x.dtype() == DType::Pred; }
 
 inline Value constant_pred(Value x, bool value) {
   return x.builder().constant_int(DType::Pred, value, x.dims());
@@ -98,8 +95,8 @@ Value is_inf(Value x);
 Value copy_sign(Value a, Value b);
 /// Toward zero, keeping the sign of zero.
 Value trunc(Value x);
-/// erf that is exactly 1 or -1 where that is the nearest number; XLA's may stay one step below, and the
-/// difference from 1 then grows with x in gelu.
+/// erf that is exactly 1 or -1 where that is the nearest number; XLA's may stay one step below, and
+/// the difference from 1 then grows with x in gelu.
 Value exact_erf(Value x);
 /// Polynomial by Horner's rule, the coefficient of the highest power first.
 Value polynomial(Value x, std::span<const double> coefficients);

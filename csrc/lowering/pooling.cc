@@ -133,13 +133,12 @@ Values max_pool(Context& ctx) {
   return {best.value, best.index};
 }
 
-/// Adds `values` at flat positions of their planes into zeros of `dims`, as f32 for half precision.
-Value scatter_planes(Value values, Value index, const Dims& dims, size_t n) {
+/// Combines `values` with zeros of `dims` at flat positions of their planes.
+Value scatter_planes(Value values, Value index, const Dims& dims, size_t n, const stablehlo::Body& body) {
   Builder& b = values.builder();
-  const DType dtype = Context::compute_dtype(values.dtype());
   const int64_t planes = stablehlo::numel(Dims(dims.begin(), dims.end() - static_cast<int64_t>(n)));
   const int64_t plane = plane_size(dims, n);
-  if (planes * plane == 0 || values.numel() == 0) return b.zeros({dtype, dims});
+  if (planes * plane == 0 || values.numel() == 0) return b.zeros({values.dtype(), dims});
   const int64_t count = values.numel() / planes;
   stablehlo::ScatterDims numbers;
   numbers.inserted_window_dims = {1};
@@ -147,12 +146,16 @@ Value scatter_planes(Value values, Value index, const Dims& dims, size_t n) {
   numbers.scatter_indices_batching_dims = {0};
   numbers.scatter_dims_to_operand_dims = {1};
   numbers.index_vector_dim = 2;
-  const Value sums = b.scatter(b.zeros({dtype, {planes, plane}}), reshape(index, {planes, count}),
-                               reshape(convert(values, dtype), {planes, count}), numbers,
-                               [](Builder&, std::span<const Value> args) -> Values {
-                                 return {args[0] + args[1]};
-                               });
-  return reshape(sums, dims);
+  const Value combined =
+      b.scatter(b.zeros({values.dtype(), {planes, plane}}), reshape(index, {planes, count}),
+                reshape(values, {planes, count}), numbers, body);
+  return reshape(combined, dims);
+}
+
+/// The gradient of values taken at flat positions of planes.
+Value add_to_planes(Value grad, Value index, const Dims& dims, size_t n) {
+  const auto add = [](Builder&, std::span<const Value> args) -> Values { return {args[0] + args[1]}; };
+  return scatter_planes(convert(grad, Context::compute_dtype(grad.dtype())), index, dims, n, add);
 }
 
 /// Calls visit(k) for every element k of an n-dimensional window.
@@ -180,7 +183,7 @@ Values max_pool_backward(Context& ctx) {
   for (const Windows& w : windows) elements *= w.size;
   if (elements > kMaxPlaced) {
     const Value index = ctx.checked_index(ctx.tensor(7), plane_size(dims, n), 0, false);
-    return {scatter_planes(grad, index, dims, n)};
+    return {add_to_planes(grad, index, dims, n)};
   }
   // Each element of the windows in turn: the gradient goes back to where the maximum was it.
   const DType dtype = index_dtype(plane_size(dims, n));
@@ -416,7 +419,16 @@ template <size_t n>
 Values adaptive_max_pool_backward(Context& ctx) {
   const Dims& dims = ctx.out().dims;
   const Value index = ctx.checked_index(ctx.tensor(2), plane_size(dims, n), 0, false);
-  return {scatter_planes(ctx.tensor(0), index, dims, n)};
+  return {add_to_planes(ctx.tensor(0), index, dims, n)};
+}
+
+/// (self, indices, output_size, ...)
+template <size_t n>
+Values max_unpool(Context& ctx) {
+  const Dims& dims = ctx.out().dims;
+  const Value index = ctx.checked_index(ctx.tensor(1), plane_size(dims, n), 0, false);
+  const auto replace = [](Builder&, std::span<const Value> args) -> Values { return {args[1]}; };
+  return {scatter_planes(ctx.tensor(0), index, dims, n, replace)};
 }
 
 }  // namespace
@@ -439,6 +451,8 @@ Table pooling_table() {
       {.name = "aten::adaptive_max_pool3d", .lower = adaptive_max_pool<3>},
       {.name = "aten::adaptive_max_pool2d_backward", .lower = adaptive_max_pool_backward<2>},
       {.name = "aten::adaptive_max_pool3d_backward", .lower = adaptive_max_pool_backward<3>},
+      {.name = "aten::max_unpool2d", .lower = max_unpool<2>},
+      {.name = "aten::max_unpool3d", .lower = max_unpool<3>},
   };
 }
 

@@ -1,5 +1,5 @@
-// The special functions of one and two values, for the table in special_function.cc. Arguments are F32
-// or F64.
+// The special functions of one and two values, for the table in special_function.cc. Arguments are
+// F32 or F64.
 #pragma once
 
 #include "stablehlo/math.h"

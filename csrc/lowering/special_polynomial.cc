@@ -41,8 +41,8 @@ Value degree_of(Value n) { return cast(n, DType::S64); }
 
 enum class Kind { T, U, V, W };
 
-/// Chebyshev's polynomials share the recurrence 2 y q - p, and are trigonometric functions of acos(y)
-/// inside (-1, 1), which serve there above degree `closed_above`.
+/// Chebyshev's polynomials share the recurrence 2 y q - p, and are trigonometric functions of
+/// acos(y) inside (-1, 1), which serve there above degree `closed_above`.
 Value chebyshev(Kind kind, Value y, Value degree, double closed_above) {
   const Value n = degree_of(degree);
   const Value real_n = convert(n, y.dtype());
@@ -90,8 +90,8 @@ Value chebyshev(Kind kind, Value y, Value degree, double closed_above) {
   const Value is_closed = logical_and(gt(n, closed_above), lt(abs(y), 1.0));
   const Value edge = eq(abs(y), 1.0);
   const Value use = logical_not(logical_or(is_closed, edge));
-  const Value by_recurrence = recur(
-      twice, n, first, use, [](Value, Value x, Value p, Value q) { return x * q - p; });
+  const Value by_recurrence =
+      recur(twice, n, first, use, [](Value, Value x, Value p, Value q) { return x * q - p; });
   const Value at_edge = where(gt(y, 0.0), at_one, at_minus_one);
   const Value value = where(edge, at_edge, where(is_closed, closed, by_recurrence));
   return where(lt(n, 0.0), 0.0, value);
@@ -119,9 +119,8 @@ Value shifted_chebyshev_v(Value x, Value n) { return chebyshev(Kind::V, shift(x)
 Value shifted_chebyshev_w(Value x, Value n) { return chebyshev(Kind::W, shift(x), n, 4); }
 
 Value hermite_h(Value x, Value n) {
-  return hermite(x, n, x + x, [](Value k, Value x, Value p, Value q) {
-    return (x + x) * q - 2.0 * k * p;
-  });
+  return hermite(x, n, x + x,
+                 [](Value k, Value x, Value p, Value q) { return (x + x) * q - 2.0 * k * p; });
 }
 
 Value hermite_he(Value x, Value n) {
@@ -141,10 +140,9 @@ Value laguerre_l(Value x, Value degree) {
 Value legendre_p(Value x, Value degree) {
   const Value n = degree_of(degree);
   const Value edge = eq(abs(x), 1.0);
-  const Value value =
-      recur(x, n, x, logical_not(edge), [](Value k, Value x, Value p, Value q) {
-        return ((k + k + 1.0) * x * q - k * p) / (k + 1.0);
-      });
+  const Value value = recur(x, n, x, logical_not(edge), [](Value k, Value x, Value p, Value q) {
+    return ((k + k + 1.0) * x * q - k * p) / (k + 1.0);
+  });
   const Value one = ones_like(x);
   const Value even = eq(remainder(n, constant_int_like(n, 2)), zeros_like(n));
   const Value at_edge = where(logical_or(gt(x, 0.0), even), one, -one);

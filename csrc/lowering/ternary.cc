@@ -25,8 +25,8 @@ Values masked_fill(Context& ctx) {
   return {broadcast_to(filled, ctx.out().dims)};
 }
 
-/// Bounds at `low` and `high`; an absent one does not bound. The upper wins where they cross, and NaN
-/// in any of them is the result.
+/// Bounds at `low` and `high`; an absent one does not bound. The upper wins where they cross, and
+/// NaN in any of them is the result.
 Values clamp_between(Context& ctx, size_t low, size_t high) {
   const DType dtype = ctx.common();
   Value x = full_operand(ctx, 0, dtype);
@@ -85,13 +85,13 @@ Values complex_parts(Context& ctx, Value (*re)(Value, Value), Value (*im)(Value,
 }
 
 Values complex(Context& ctx) {
-  return complex_parts(
-      ctx, [](Value a, Value) { return a; }, [](Value, Value b) { return b; });
+  return complex_parts(ctx, [](Value a, Value) { return a; }, [](Value, Value b) { return b; });
 }
 
 Values polar(Context& ctx) {
   return complex_parts(
-      ctx, [](Value a, Value b) { return a * cos(b); }, [](Value a, Value b) { return a * sin(b); });
+      ctx, [](Value a, Value b) { return a * cos(b); },
+      [](Value a, Value b) { return a * sin(b); });
 }
 
 }  // namespace

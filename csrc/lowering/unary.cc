@@ -8,7 +8,6 @@
 
 namespace torch_tpu::lowering {
 
-
 Value sign_bit(Value x) {
   const DType dtype = x.dtype();
   if (dtype == DType::Pred || is_unsigned_int(dtype)) return constant_pred(x, false);
@@ -35,9 +34,7 @@ Value copy_sign(Value a, Value b) {
   return where(sign_bit(b), -magnitude, magnitude);
 }
 
-Value trunc(Value x) {
-  return where(lt(x, 0.0), ceil(x), floor(x));
-}
+Value trunc(Value x) { return where(lt(x, 0.0), ceil(x), floor(x)); }
 
 Value polynomial(Value x, std::span<const double> coefficients) {
   Value sum = constant_like(x, coefficients.front());
@@ -81,16 +78,22 @@ Value frac(Value x) { return x - trunc(x); }
 
 Value reciprocal(Value x) { return ones_like(x) / x; }
 
+/// Complex x times a real number, which a complex product would spoil at infinity.
+Value scale(Value x, double factor) {
+  if (!is_complex(x.dtype())) return x * factor;
+  return x.builder().complex(x.builder().real(x) * factor, x.builder().imag(x) * factor);
+}
+
 Value exp2(Value x) {
-  if (is_complex(x.dtype())) return exp(x * std::numbers::ln2);
+  if (is_complex(x.dtype())) return exp(scale(x, std::numbers::ln2));
   return pow(constant_like(x, 2.0), x);
 }
 
-/// The logarithm, or the integer beside it if x is exactly that power of the base: rounding the result
-/// down must not lose it.
+/// The logarithm, or the integer beside it if x is exactly that power of the base: rounding the
+/// result down must not lose it.
 Value exact_log(Value x, double base) {
+  if (is_complex(x.dtype())) return scale(log(x), 1.0 / std::log(base));
   const Value y = log(x) / std::log(base);
-  if (is_complex(x.dtype())) return y;
   const Value whole = round_even(y);
   const Value power = pow(constant_like(x, base), whole);
   return where(logical_and(eq(power, x), x.builder().is_finite(whole)), whole, y);
@@ -98,10 +101,28 @@ Value exact_log(Value x, double base) {
 
 Value log2(Value x) { return exact_log(x, 2.0); }
 Value log10(Value x) { return exact_log(x, 10.0); }
-Value acos(Value x) { return chlo("chlo.acos", x); }
-Value acosh(Value x) { return chlo("chlo.acosh", x); }
-Value asin(Value x) { return chlo("chlo.asin", x); }
-Value asinh(Value x) { return chlo("chlo.asinh", x); }
+/// y with the sign of its parts from those of x: on a branch cut a complex function is continuous
+/// from the side that the sign of a zero tells. Real functions have no cut.
+enum class Side { Same, Opposite };
+
+Value imag_sign(Value y, Value x, Side side = Side::Same) {
+  if (!is_complex(x.dtype())) return y;
+  Builder& b = x.builder();
+  const Value from = side == Side::Same ? b.imag(x) : -b.imag(x);
+  return b.complex(b.real(y), copy_sign(b.imag(y), from));
+}
+
+Value real_sign(Value y, Value x) {
+  if (!is_complex(x.dtype())) return y;
+  Builder& b = x.builder();
+  return b.complex(copy_sign(b.real(y), b.real(x)), b.imag(y));
+}
+
+Value sqrt_of(Value x) { return imag_sign(sqrt(x), x); }
+Value acos(Value x) { return imag_sign(chlo("chlo.acos", x), x, Side::Opposite); }
+Value acosh(Value x) { return imag_sign(chlo("chlo.acosh", x), x); }
+Value asin(Value x) { return imag_sign(chlo("chlo.asin", x), x); }
+Value asinh(Value x) { return real_sign(chlo("chlo.asinh", x), x); }
 Value atan(Value x) { return chlo("chlo.atan", x); }
 Value atanh(Value x) { return chlo("chlo.atanh", x); }
 
@@ -137,13 +158,9 @@ Value isnan(Value x) {
   return ne(x, x);
 }
 
-Value isposinf(Value x) {
-  return is_integral(x) ? constant_pred(x, false) : eq(x, INFINITY);
-}
+Value isposinf(Value x) { return is_integral(x) ? constant_pred(x, false) : eq(x, INFINITY); }
 
-Value isneginf(Value x) {
-  return is_integral(x) ? constant_pred(x, false) : eq(x, -INFINITY);
-}
+Value isneginf(Value x) { return is_integral(x) ? constant_pred(x, false) : eq(x, -INFINITY); }
 
 Value is_zero(Value x) { return logical_not(cast(x, DType::Pred)); }
 
@@ -168,8 +185,8 @@ Values round_decimals(Context& ctx) {
   const Value x = operand(ctx, 0, dtype);
   const int64_t decimals = ctx.integer(1);
   if (is_integral(x) || decimals == 0) return {cast(round_with<stablehlo::round_even>(x), dtype)};
-  // XLA makes the division by a constant a multiplication with its rounded inverse, which would move
-  // ties. This is not a constant.
+  // XLA makes the division by a constant a multiplication with its rounded inverse, which would
+  // move ties. This is not a constant.
   const Value ten = constant_like(x, std::pow(10.0, std::abs(decimals)));
   const Value power = where(is_nan(x), x, ten);
   const Value scaled = decimals > 0 ? x * power : x / power;
@@ -218,20 +235,20 @@ Values frexp(Context& ctx) {
   const int64_t bias = is_double ? 1022 : 126;
   const auto integer = [&](int64_t v) { return ctx.b.constant_int(bits, v, x.dims()); };
   const Value word = ctx.b.bitcast_convert(x, bits);
-  const Value magnitude = logical_and(word, integer((exponent_mask << mantissa_bits) |
-                                                               ((1LL << mantissa_bits) - 1)));
+  const Value magnitude =
+      logical_and(word, integer((exponent_mask << mantissa_bits) | ((1LL << mantissa_bits) - 1)));
   // A denormal's fraction has leading zeros: shift it up to where a normal one starts.
   const Value denormal = lt(magnitude, integer(1LL << mantissa_bits));
   const Value zeros = ctx.b.unary("count_leading_zeros", magnitude);
-  const Value shift = where(denormal, zeros - integer((is_double ? 64 : 32) - mantissa_bits - 1), integer(0));
+  const Value shift =
+      where(denormal, zeros - integer((is_double ? 64 : 32) - mantissa_bits - 1), integer(0));
   const Value shifted = ctx.b.binary("shift_left", magnitude, shift);
   const Value biased = ctx.b.binary("shift_right_logical", magnitude, integer(mantissa_bits));
   const Value exponent = where(denormal, integer(1), biased) - shift - integer(bias);
   const Value fraction = logical_and(shifted, integer((1LL << mantissa_bits) - 1));
   const Value half = logical_or(fraction, integer(bias << mantissa_bits));
   const Value mantissa = copy_sign(ctx.b.bitcast_convert(half, x.dtype()), x);
-  const Value special = logical_or(eq(magnitude, integer(0)),
-                                              eq(biased, integer(exponent_mask)));
+  const Value special = logical_or(eq(magnitude, integer(0)), eq(biased, integer(exponent_mask)));
   return {cast(where(special, x, mantissa), dtype),
           convert(where(special, integer(0), exponent), DType::S32)};
 }
@@ -258,7 +275,7 @@ Table unary_table() {
       {.name = "aten::log2", .lower = float_unary<log2>},
       {.name = "aten::log10", .lower = float_unary<log10>},
       {.name = "aten::log1p", .lower = float_unary<stablehlo::log1p>},
-      {.name = "aten::sqrt", .lower = float_unary<stablehlo::sqrt>},
+      {.name = "aten::sqrt", .lower = float_unary<sqrt_of>},
       {.name = "aten::rsqrt", .lower = float_unary<stablehlo::rsqrt>},
       {.name = "aten::sin", .lower = float_unary<stablehlo::sin>},
       {.name = "aten::cos", .lower = float_unary<stablehlo::cos>},

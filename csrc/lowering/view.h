@@ -22,7 +22,7 @@ enum class ViewKind : uint8_t {
   Gather,  // anything else, such as overlapping windows: computed flat indices
 };
 
-constexpr int kMaxViewDims = 32;
+constexpr int kMaxViewDims = 64;
 
 struct ViewPlan {
   ViewKind kind = ViewKind::Whole;

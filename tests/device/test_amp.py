@@ -115,8 +115,13 @@ def test_custom_function():
     assert x.grad.tolist() == [2, 2]
 
 
-@pytest.mark.parametrize("make", [lambda: torch.amp.GradScaler("tpu", init_scale=8.0, growth_interval=2),
-                                  lambda: torch.tpu.amp.GradScaler(init_scale=8.0, growth_interval=2)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.amp.GradScaler("tpu", init_scale=8.0, growth_interval=2),
+        lambda: torch.tpu.amp.GradScaler(init_scale=8.0, growth_interval=2),
+    ],
+)
 def test_grad_scaler(make):
     weight = nn.Parameter(torch.ones(3, device="tpu"))
     optimizer = torch.optim.SGD([weight], lr=1.0)

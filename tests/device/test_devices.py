@@ -136,19 +136,69 @@ def test_accelerator_is_the_device(run_python):
 
 
 def test_names_that_other_code_calls():
-    names = """
-        is_available is_initialized init _lazy_init device_count current_device set_device
-        synchronize device device_of stream Stream Event current_stream default_stream set_stream
-        _set_stream_by_id get_device_name get_device_properties get_device_capability
-        is_bf16_supported manual_seed manual_seed_all seed seed_all initial_seed get_rng_state
-        set_rng_state get_rng_state_all set_rng_state_all default_generators _get_generator
-        _is_in_bad_fork get_amp_supported_dtype memory_allocated memory_reserved
-        max_memory_allocated max_memory_reserved reset_peak_memory_stats
-        reset_accumulated_memory_stats reset_max_memory_allocated memory_stats memory_summary
-        mem_get_info empty_cache _utils _exchange_device _maybe_exchange_device amp random memory
-        counters reset_counters fallback_ops ipc_collect can_device_access_peer get_arch_list
-        StreamContext OutOfMemoryError is_current_stream_capturing to_dlpack
-    """.split()
+    names = [
+        "is_available",
+        "is_initialized",
+        "init",
+        "_lazy_init",
+        "device_count",
+        "current_device",
+        "set_device",
+        "synchronize",
+        "device",
+        "device_of",
+        "stream",
+        "Stream",
+        "Event",
+        "current_stream",
+        "default_stream",
+        "set_stream",
+        "_set_stream_by_id",
+        "get_device_name",
+        "get_device_properties",
+        "get_device_capability",
+        "is_bf16_supported",
+        "manual_seed",
+        "manual_seed_all",
+        "seed",
+        "seed_all",
+        "initial_seed",
+        "get_rng_state",
+        "set_rng_state",
+        "get_rng_state_all",
+        "set_rng_state_all",
+        "default_generators",
+        "_get_generator",
+        "_is_in_bad_fork",
+        "get_amp_supported_dtype",
+        "memory_allocated",
+        "memory_reserved",
+        "max_memory_allocated",
+        "max_memory_reserved",
+        "reset_peak_memory_stats",
+        "reset_accumulated_memory_stats",
+        "reset_max_memory_allocated",
+        "memory_stats",
+        "memory_summary",
+        "mem_get_info",
+        "empty_cache",
+        "_utils",
+        "_exchange_device",
+        "_maybe_exchange_device",
+        "amp",
+        "random",
+        "memory",
+        "counters",
+        "reset_counters",
+        "fallback_ops",
+        "ipc_collect",
+        "can_device_access_peer",
+        "get_arch_list",
+        "StreamContext",
+        "OutOfMemoryError",
+        "is_current_stream_capturing",
+        "to_dlpack",
+    ]
     missing = [name for name in names if not hasattr(torch.tpu, name)]
     assert not missing
 

@@ -7,7 +7,9 @@ import torch
 
 
 def test_mixed_devices():
-    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device") as error:
+    with pytest.raises(
+        RuntimeError, match="Expected all tensors to be on the same device"
+    ) as error:
         torch.ones(2, device="tpu") + torch.ones(2)
     assert "tpu:0" in str(error.value) and "cpu" in str(error.value)
 
@@ -26,7 +28,9 @@ def test_wrong_dtype():
 
 
 def test_shape_mismatch():
-    with pytest.raises(RuntimeError, match=re.escape("The size of tensor a (2) must match the size")):
+    with pytest.raises(
+        RuntimeError, match=re.escape("The size of tensor a (2) must match the size")
+    ):
         torch.ones(2, device="tpu") + torch.ones(3, device="tpu")
     with pytest.raises(RuntimeError, match="(shapes cannot be multiplied|size mismatch)"):
         torch.ones(2, 3, device="tpu") @ torch.ones(2, 3, device="tpu")

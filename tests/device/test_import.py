@@ -121,4 +121,4 @@ def test_generated_methods():
         assert hasattr(owner, "tpu")
     assert not torch.empty(1).is_tpu
     assert torch._C._get_privateuse1_backend_name() == "tpu"
-    assert torch.profiler.ProfilerActivity.TPU == torch.profiler.ProfilerActivity.PrivateUse1
+    assert torch.profiler.ProfilerActivity.PrivateUse1 == torch.profiler.ProfilerActivity.TPU

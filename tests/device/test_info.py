@@ -5,7 +5,16 @@ CODE = "import runpy; runpy.run_module('torch_tpu.info', run_name='__main__')"
 
 def test_report(run_python):
     out = run_python(CODE).stdout
-    for word in ("torch_tpu", "torch  ", "plugin", "PJRT C API", "StableHLO", "cache", "tpu:0", "GiB"):
+    for word in (
+        "torch_tpu",
+        "torch  ",
+        "plugin",
+        "PJRT C API",
+        "StableHLO",
+        "cache",
+        "tpu:0",
+        "GiB",
+    ):
         assert word in out
     assert out.endswith("ok\n") and "PROBLEM" not in out
 

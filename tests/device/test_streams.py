@@ -10,7 +10,7 @@ pytestmark = pytest.mark.usefixtures("busy")
 def busy():
     """Leaves some work behind, so that there is something to wait for."""
     x = torch.ones(256, 256, device="tpu")
-    yield x @ x
+    return x @ x
 
 
 def test_streams_have_names():

@@ -32,6 +32,7 @@ from torch_tpu.tpu.devices import (
     is_bf16_supported,
     is_tf32_supported,
     set_device,
+    supported_dtypes,
 )
 from torch_tpu.tpu.memory import (
     empty_cache,

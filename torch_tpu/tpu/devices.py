@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 from torch_tpu._load import C
 from torch_tpu.tpu._utils import _get_device_index
 
@@ -97,7 +99,7 @@ _TPU_NAMES = {
 
 
 def _name_of(info: dict[str, Any]) -> str:
-    """"TPU v6e" and the like; on a CPU plugin something that nobody takes for a TPU."""
+    """ "TPU v6e" and the like; on a CPU plugin something that nobody takes for a TPU."""
     kind = info["kind"]
     if info["platform"] == "tpu":
         return _TPU_NAMES.get(kind, kind)
@@ -140,6 +142,11 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
     """(generation of the TPU, 0); (0, 0) on a CPU plugin."""
     properties = get_device_properties(device)
     return properties.major, properties.minor
+
+
+def supported_dtypes() -> set[torch.dtype]:
+    """The element types that tensors on the device can have."""
+    return torch.accelerator.get_device_capability("tpu")["supported_dtypes"]
 
 
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:

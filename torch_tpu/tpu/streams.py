@@ -14,7 +14,15 @@ from torch_tpu._load import C
 from torch_tpu.tpu._utils import _get_device_index
 
 
-class Stream(torch.Stream):
+class _OfThisDevice(type):
+    """The classes below make plain torch.Stream and torch.Event objects (some of torch's methods
+    take no objects of derived classes); those of this device are their instances."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, cls.__base__) and instance.device.type == "tpu"
+
+
+class Stream(torch.Stream, metaclass=_OfThisDevice):
     """A stream of a device.
 
     Args:
@@ -22,23 +30,19 @@ class Stream(torch.Stream):
         priority: accepted; all streams have the same.
     """
 
-    def __new__(cls, device: Any = None, priority: int = 0, **kwargs: Any) -> Stream:
+    def __new__(cls, device: Any = None, priority: int = 0, **kwargs: Any) -> torch.Stream:
         if "stream_id" in kwargs:
-            return super().__new__(cls, priority=priority, **kwargs)
+            return torch.Stream(priority=priority, **kwargs)
         index = _get_device_index(device, optional=True)
-        return super().__new__(cls, device=torch.device("tpu", index), priority=priority, **kwargs)
+        return torch.Stream(device=torch.device("tpu", index), priority=priority, **kwargs)
 
     @staticmethod
     def priority_range() -> tuple[int, int]:
         """Least and greatest priority: all are the same."""
         return (0, 0)
 
-    @property
-    def priority(self) -> int:
-        return 0
 
-
-class Event(torch.Event):
+class Event(torch.Event, metaclass=_OfThisDevice):
     """A mark in the work given to a device, that can be waited for.
 
     Args:
@@ -49,24 +53,16 @@ class Event(torch.Event):
 
     def __new__(
         cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
-    ) -> Event:
-        return super().__new__(cls, device=torch.device("tpu"), enable_timing=enable_timing)
+    ) -> torch.Event:
+        return torch.Event(device=torch.device("tpu"), enable_timing=enable_timing)
 
 
-def _as_stream(stream: torch.Stream) -> Stream:
-    return Stream(
-        stream_id=stream.stream_id,
-        device_index=stream.device_index,
-        device_type=stream.device_type,
-    )
-
-
-def current_stream(device: Any = None) -> Stream:
+def current_stream(device: Any = None) -> torch.Stream:
     """This thread's current stream of the device (None: the current device)."""
-    return _as_stream(torch._C._accelerator_getStream(_get_device_index(device, optional=True)))
+    return torch._C._accelerator_getStream(_get_device_index(device, optional=True))
 
 
-def default_stream(device: Any = None) -> Stream:
+def default_stream(device: Any = None) -> torch.Stream:
     """The device's default stream."""
     index = _get_device_index(device, optional=True)
     kind = torch._C._autograd.DeviceType.PrivateUse1
@@ -90,7 +86,7 @@ class StreamContext:
 
     def __init__(self, stream: torch.Stream | None) -> None:
         self.stream = stream
-        self._before: tuple[int, Stream, Stream] | None = None
+        self._before: tuple[int, torch.Stream, torch.Stream] | None = None
 
     def __enter__(self) -> torch.Stream | None:
         if self.stream is not None:

@@ -1,0 +1,204 @@
+"""Benchmarks of the tpu device, side by side with PyTorch on the CPU in one process.
+
+    python benchmarks/run.py             all of them
+    python benchmarks/run.py ops train   some: cost, ops, train, start
+
+Rounds are interleaved and minima are compared: look at ratios, not at times. Pin the process to one core on a
+busy machine (taskset -c 0).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import itertools
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+ROUNDS = 7
+CALLS = 1000
+
+
+def minima(bodies: dict[str, Callable[[], None]], rounds: int = ROUNDS) -> dict[str, float]:
+    """Seconds of each body: the least of `rounds` interleaved runs, after one that does not count."""
+    best = dict.fromkeys(bodies, float("inf"))
+    for body in bodies.values():
+        body()
+    for _, (name, body) in itertools.product(range(rounds), bodies.items()):
+        start = time.perf_counter()
+        body()
+        best[name] = min(best[name], time.perf_counter() - start)
+    return best
+
+
+def table(title: str, unit: str, rows: dict[str, dict[str, float]], scale: float) -> None:
+    print(f"\n{title:<28} {'tpu ' + unit:>12} {'cpu ' + unit:>12} {'ratio':>8}")
+    for name, best in rows.items():
+        tpu, cpu = best["tpu"], best["cpu"]
+        print(f"{name:<28} {tpu * scale:12.2f} {cpu * scale:12.2f} {tpu / cpu:8.2f}")
+
+
+def cost() -> None:
+    """What we add to PJRT's own execute, in C++ (needs the library that benchmarks/op_cost builds)."""
+    path = os.environ.get("TORCH_TPU_OP_COST", "build/benchmarks/benchmarks/op_cost/op_cost.so")
+    if not Path(path).exists():
+        sys.exit(f"{path} is not there. Build it:\n  cmake -S . -B build/benchmarks -G Ninja "
+                 "-DTORCH_TPU_BENCHMARKS=ON && cmake --build build/benchmarks --target op_cost")  # fmt: skip
+    torch.empty(1, device="tpu")
+    print("\nAdded to PJRT_LoadedExecutable_Execute of the same program, from C++")
+    sys.stdout.flush()
+    ctypes.CDLL(path).torch_tpu_op_cost(ROUNDS)
+
+
+def operator_cases(device: str) -> dict[str, Callable[[int], object]]:
+    """One small operator each; `i` grows with every call."""
+    x, y = torch.full((16, 16), 0.5).to(device), torch.full((16, 16), 1e-6).to(device)
+    z, rows = torch.full((16, 16), 0.5).to(device), torch.arange(64 * 16.0).view(64, 16).to(device)
+    row, index = torch.ones(16).to(device), torch.arange(8).to(device)
+    return {
+        "x + y": lambda i: x + y,
+        "x * 0.1 (changing)": lambda i: x * (0.1 + i * 1e-6),
+        "x.add_(y)": lambda i: z.add_(y),
+        "x[i] + y": lambda i: rows[i % 64] + row,
+        "x[i]": lambda i: rows[i % 64],
+        "x @ y": lambda i: x @ y,
+        "x.sum()": lambda i: x.sum(),
+        "softmax": lambda i: torch.softmax(x, -1),
+        "x[index]": lambda i: rows[index],
+        "x.t() + y": lambda i: x.t() + y,
+    }
+
+
+def ops() -> None:
+    """From Python, results kept until the end of a round."""
+    devices = {device: operator_cases(device) for device in ("cpu", "tpu")}
+    count = itertools.count()
+
+    def loop(call):
+        def body():
+            kept = [call(next(count)) for _ in range(CALLS)]
+            torch.tpu.synchronize()
+            del kept
+
+        return body
+
+    with torch.no_grad():
+        rows = {
+            name: minima({device: loop(cases[name]) for device, cases in devices.items()})
+            for name in devices["cpu"]
+        }
+    table(f"From Python, f32 16x16, {CALLS} calls", "us", rows, 1e6 / CALLS)
+
+
+class Block(nn.Module):
+    """A pre-norm decoder block; x is [batch, length, width]."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        b, s, d = x.shape
+        qkv = self.qkv(self.norm1(x)).view(b, s, 3, self.heads, d // self.heads)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.proj(attended.transpose(1, 2).reshape(b, s, d))
+        return x + self.mlp(self.norm2(x))
+
+
+class GPT(nn.Module):
+    def __init__(self, vocabulary=1024, width=256, heads=4, layers=4, length=128) -> None:
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
+        self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        x = self.tokens(tokens) + self.places.weight[: tokens.shape[1]]
+        return self.head(self.norm(self.blocks(x)))
+
+
+def training_step(device: str, kind: str) -> Callable[[], None]:
+    torch.manual_seed(0)
+    if kind == "mlp":
+        model = nn.Sequential(nn.Linear(512, 1024), nn.ReLU(), nn.Linear(1024, 512)).to(device)
+        x, y = torch.randn(64, 512).to(device), torch.randn(64, 512).to(device)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+        def loss():
+            return F.mse_loss(model(x), y)
+    else:
+        model = GPT().to(device)
+        x, y = torch.randint(0, 1024, (2, 4, 128)).to(device).unbind(0)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+
+        def loss():
+            return F.cross_entropy(model(x).flatten(0, 1), y.flatten())
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        value = loss()
+        value.backward()
+        optimizer.step()
+        value.item()
+
+    return step
+
+
+def train() -> None:
+    rows = {
+        f"{kind} training step": minima({d: training_step(d, kind) for d in ("cpu", "tpu")}, 5)
+        for kind in ("mlp", "gpt")
+    }
+    table("Training", "ms", rows, 1e3)
+
+
+START = """
+import torch, torch.nn as nn
+torch.manual_seed(0)
+model = nn.Sequential(*(m for _ in range(3) for m in (nn.Linear(256, 256), nn.ReLU()))).to("{device}")
+with torch.no_grad():
+    print(model(torch.ones(8, 256).to("{device}")).sum().item())
+"""
+
+
+def start() -> None:
+    """Process start to the first result of a small MLP, on an empty and on a filled disk cache."""
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "TORCH_TPU_CACHE_DIR": cache}
+        print(f"\n{'Start to first result':<28} {'s':>8}")
+        for name, device in (("cpu", "cpu"), ("tpu, empty cache", "tpu"), ("tpu, filled cache", "tpu")):
+            begin = time.perf_counter()
+            code = START.format(device=device)
+            subprocess.run([sys.executable, "-c", code], env=environment, check=True, stdout=subprocess.DEVNULL)
+            print(f"{name:<28} {time.perf_counter() - begin:8.2f}")
+
+
+def main() -> None:
+    parts = {"cost": cost, "ops": ops, "train": train, "start": start}
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("parts", nargs="*", choices=[[], *parts], default=[])
+    chosen = parser.parse_args().parts or list(parts)
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
+    print(f"torch {torch.__version__}, device {torch.tpu.get_device_name()}, {torch.get_num_threads()} threads")
+    for name in chosen:
+        parts[name]()
+    counters = torch.tpu.counters()
+    print(f"\ncompiles {counters['compiles']}, disk-cache hits {counters['disk_cache_hits']}, "
+          f"CPU fallbacks {counters['cpu_fallbacks']}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+// torch.nn.functional.linear as one program forward and one backward, where PyTorch composes it of views
+// and matrix products.
+#include <ATen/ops/linear.h>
+#include <ATen/ops/linear_backward.h>
+#include <ATen/ops/linear_native.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+namespace torch_tpu::aten {
+namespace {
+
+using OptionalTensor = std::optional<at::Tensor>;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+at::Tensor linear_below_autograd(const at::Tensor& input, const at::Tensor& weight,
+                                 const OptionalTensor& bias) {
+  const at::AutoDispatchBelowADInplaceOrView below;
+  return at::linear(input, weight, bias);
+}
+
+class Linear : public torch::autograd::Function<Linear> {
+ public:
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& input, const at::Tensor& weight,
+                            const OptionalTensor& bias) {
+    ctx->save_for_backward({input, weight});
+    return linear_below_autograd(input, weight, bias);
+  }
+
+  static variable_list backward(AutogradContext* ctx, variable_list grads) {
+    if (!grads[0].defined()) return {at::Tensor(), at::Tensor(), at::Tensor()};
+    const variable_list saved = ctx->get_saved_variables();
+    const auto [input, weight, bias] = at::linear_backward(
+        saved[0], grads[0], saved[1],
+        {ctx->needs_input_grad(0), ctx->needs_input_grad(1), ctx->needs_input_grad(2)});
+    return {input, weight, bias};
+  }
+};
+
+bool is_plain(const at::Tensor& tensor) {
+  return tensor.layout() == at::kStrided && !tensor.is_nested() && !tensor._fw_grad(0).defined() &&
+         tensor.device().is_privateuseone();
+}
+
+bool requires_grad(const OptionalTensor& tensor) { return tensor && tensor->requires_grad(); }
+
+at::Tensor linear(const at::Tensor& input, const at::Tensor& weight, const OptionalTensor& bias) {
+  const bool has_bias = bias && bias->defined();
+  const bool served = is_plain(input) && is_plain(weight) && input.dim() >= 1 && weight.dim() == 2 &&
+                      (!has_bias || (is_plain(*bias) && bias->dim() == 1));
+  // Forward-mode derivatives and unusual shapes are those of PyTorch's composition.
+  if (!served) return at::native::linear(input, weight, bias);
+  const bool recorded = at::GradMode::is_enabled() && (input.requires_grad() || weight.requires_grad() ||
+                                                       requires_grad(bias));
+  return recorded ? Linear::apply(input, weight, bias) : linear_below_autograd(input, weight, bias);
+}
+
+TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) { m.impl("linear", linear); }
+
+}  // namespace
+}  // namespace torch_tpu::aten

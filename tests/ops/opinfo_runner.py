@@ -1,0 +1,443 @@
+"""Runs PyTorch's own operator descriptions (OpInfo) on the CPU and on the device and compares all
+that can be observed: value, dtype, shape, strides, in-place and out= forms, gradients, fallbacks.
+
+As a script it prints the failures of the operators whose names match a pattern, in the form of
+expected_failures.txt:
+
+    python tests/ops/opinfo_runner.py [--full] [--dtype float32] [PATTERN]
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import re
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.testing._internal import common_methods_invocations
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import DecorateInfo, OpInfo, SampleInput
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
+
+DEVICE = "tpu"
+FORMS = ("forward", "strides", "inplace", "out", "grad", "fallback")
+EXPECTED_FILE = Path(__file__).with_name("expected_failures.txt")
+
+#: Samples of an operator and dtype in the fast tier; those are spread over the first WINDOW.
+SAMPLES = {torch.float32: 3, torch.int64: 2}
+WINDOW = 24
+
+#: Not about dense tensors of one device.
+LEFT_OUT = re.compile(r"^(sparse\.|to_sparse|_refs|jiterator|torch\.ops\.)|^(masked_sparse)")
+
+#: Results that PyTorch leaves undefined: only their metadata is compared.
+UNDEFINED = {
+    "empty",
+    "empty_like",
+    "empty_permuted",
+    "empty_strided",
+    "new_empty",
+    "new_empty_strided",
+    "resize_",
+    "resize_as_",
+}
+
+#: Which of several equal elements an index names is left open.
+TIES = {"topk", "kthvalue", "mode"}
+
+#: Strides that depend on the device in PyTorch too.
+FREE_STRIDES = {"nonzero", "nonzero_static", "argwhere"}
+
+#: The least (rtol, atol) of results of a dtype; an operator's own may be wider.
+TOLERANCE = {
+    torch.float16: (1e-3, 1e-3),
+    torch.bfloat16: (1.6e-2, 1e-2),
+    torch.float32: (1e-5, 1e-5),
+    torch.complex64: (1e-5, 1e-5),
+    torch.float64: (1e-7, 1e-7),
+    torch.complex128: (1e-7, 1e-7),
+}
+
+
+def _without_seed(function: Any, *args: Any, **kwargs: Any) -> Any:
+    return function(*args, **kwargs)
+
+
+# OpInfo gives random operators a seed of their own; here the seed is the runner's, so that it can
+# see which operators are random.
+common_methods_invocations.wrapper_set_seed = _without_seed
+
+
+def cases(full: bool = False) -> Iterator[tuple[OpInfo, torch.dtype]]:
+    """The operators and dtypes to run."""
+    for op in op_db:
+        if LEFT_OUT.search(op.name):
+            continue
+        supported = op.supported_dtypes("cpu")
+        wanted = (
+            sorted(supported, key=str) if full else [d for d in SAMPLES if d in supported]
+        )
+        for dtype in wanted:
+            yield op, dtype
+
+
+def name_of(op: OpInfo, dtype: torch.dtype) -> str:
+    return f"{full_name(op)} [{str(dtype).removeprefix('torch.')}]"
+
+
+def full_name(op: OpInfo) -> str:
+    return op.name + (f".{op.variant_test_name}" if op.variant_test_name else "")
+
+
+def read_expected(path: Path = EXPECTED_FILE) -> dict[str, dict[str, str]]:
+    """``{"name [dtype]": {form: reason}}`` of the expected failures."""
+    expected: dict[str, dict[str, str]] = {}
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        line = line.partition("#")[0].strip()
+        if not line:
+            continue
+        match = re.fullmatch(r"(\S+ \[\w+\]) ([\w, ]+): (.+)", line)
+        if match is None:
+            raise ValueError(f"{path.name}:{number}: expected 'name [dtype] form: reason'")
+        for form in match[2].split(","):
+            if form.strip() not in FORMS:
+                raise ValueError(f"{path.name}:{number}: {form.strip()!r} is none of {FORMS}")
+            expected.setdefault(match[1], {})[form.strip()] = match[3]
+    return expected
+
+
+# ---------------------------------------------------------------------------------------- samples
+
+
+def samples_of(op: OpInfo, dtype: torch.dtype, grad: bool, full: bool) -> list[SampleInput]:
+    """The samples of the tier: in the fast one a fixed few, spread over the first of them."""
+    torch.manual_seed(0)
+    drawn = op.sample_inputs("cpu", dtype, requires_grad=grad)
+    if full:
+        return [s for s in drawn if _is_strided(s)]
+    window = [s for s in itertools.islice(drawn, WINDOW) if _is_strided(s)]
+    count = min(SAMPLES.get(dtype, 2), len(window))
+    if count <= 1:
+        return window[:count]
+    return [window[i * (len(window) - 1) // (count - 1)] for i in range(count)]
+
+
+def _is_strided(sample: SampleInput) -> bool:
+    tensors = [x for x in tree_leaves(_arguments(sample)) if isinstance(x, torch.Tensor)]
+    return all(x.layout == torch.strided and type(x) is not torch.nested for x in tensors)
+
+
+def _arguments(sample: SampleInput) -> tuple[Any, tuple, dict]:
+    return sample.input, sample.args, sample.kwargs
+
+
+def copy_to(tree: Any, device: str) -> Any:
+    """A copy with the very same strides and offsets; a leaf that requires grad is one again."""
+
+    def copy(x: Any) -> Any:
+        if isinstance(x, torch.Tensor):
+            return copy_tensor(x, device).requires_grad_(x.requires_grad)
+        if isinstance(x, torch.device) or x == "cpu":
+            return torch.device(device)
+        return x
+
+    def leaf(x: Any) -> Any:
+        return isinstance(x, (torch.Tensor, torch.device, str))
+
+    return tree_map(copy, tree, is_leaf=leaf)
+
+
+def copy_tensor(x: torch.Tensor, device: str) -> torch.Tensor:
+    x = x.detach()
+    if x.is_conj():
+        return copy_tensor(x.conj(), device).conj()
+    if x.is_neg():
+        return copy_tensor(torch._neg_view(x), device)._neg_view()
+    if x.is_contiguous() and x.storage_offset() == 0:
+        return x.to(device, copy=True)
+    needed = x.storage_offset() + 1
+    needed += sum((n - 1) * s for n, s in zip(x.shape, x.stride(), strict=True)) if x.numel() else 0
+    flat = x.as_strided((needed if x.numel() else 0,), (1,), 0)
+    return flat.to(device, copy=True).as_strided(x.shape, x.stride(), x.storage_offset())
+
+
+# -------------------------------------------------------------------------------------- comparing
+
+
+class Difference(Exception):
+    """The device did something else than the CPU."""
+
+
+def tolerance(op: OpInfo, dtype: torch.dtype) -> tuple[float, float]:
+    """(rtol, atol): the widest of the operator's own for the dtype."""
+    rtol = atol = 0.0
+    for entry in op.decorators:
+        parts = entry.decorators if isinstance(entry, DecorateInfo) else [entry]
+        for part in parts:
+            own = getattr(part, "d", {})
+            if isinstance(own, dict) and dtype in own and hasattr(own[dtype], "rtol"):
+                rtol, atol = max(rtol, own[dtype].rtol), max(atol, own[dtype].atol)
+            elif isinstance(own, dict) and isinstance(own.get(dtype), float):
+                atol = max(atol, own[dtype])
+    return rtol, atol
+
+
+def same(got: Any, want: Any, limits: tuple[float, float], values: bool = True) -> None:
+    """Raise Difference unless the two trees agree in structure, dtypes, shapes and values."""
+    got_leaves, got_spec = tree_flatten(got)
+    want_leaves, want_spec = tree_flatten(want)
+    if got_spec != want_spec:
+        raise Difference(f"structure {got_spec}, expected {want_spec}")
+    for g, w in zip(got_leaves, want_leaves, strict=True):
+        if not isinstance(w, torch.Tensor):
+            if isinstance(w, (bool, int, float, complex)) and values:
+                _close(torch.tensor(g), torch.tensor(w), limits)
+            continue
+        if g.dtype != w.dtype or g.shape != w.shape:
+            raise Difference(f"{g.dtype} {tuple(g.shape)}, expected {w.dtype} {tuple(w.shape)}")
+        if w.layout != g.layout:
+            raise Difference(f"{g.layout}, expected {w.layout}")
+        if w.layout != torch.strided:
+            continue
+        if g.device.type != DEVICE and w.device.type != g.device.type:
+            raise Difference(f"result on {g.device}")
+        if values:
+            _close(g.detach().cpu(), w.detach(), limits)
+
+
+def _close(got: torch.Tensor, want: torch.Tensor, limits: tuple[float, float]) -> None:
+    rtol = atol = 0.0
+    if want.dtype in TOLERANCE:
+        rtol, atol = (max(a, b) for a, b in zip(limits, TOLERANCE[want.dtype], strict=True))
+    try:
+        torch.testing.assert_close(
+            got, want, rtol=rtol, atol=atol, equal_nan=True, check_stride=False
+        )
+    except AssertionError as error:
+        raise Difference(" ".join(str(error).split())[:300]) from None
+
+
+def same_strides(got: Any, want: Any) -> None:
+    """Raise Difference where strides differ that can be told apart by an element's place."""
+    for g, w in zip(tree_leaves(got), tree_leaves(want), strict=True):
+        if not isinstance(w, torch.Tensor) or w.numel() == 0 or w.layout != torch.strided:
+            continue
+        for size, a, b in zip(w.shape, g.stride(), w.stride(), strict=True):
+            if size > 1 and a != b:
+                raise Difference(f"strides {g.stride()}, expected {w.stride()} {tuple(w.shape)}")
+
+
+# ------------------------------------------------------------------------------------------ forms
+
+
+class Case:
+    """One operator and dtype; ``run`` gives the failures by form."""
+
+    def __init__(self, op: OpInfo, dtype: torch.dtype, full: bool = False):
+        self.op, self.dtype, self.full = op, dtype, full
+        self.limits = tolerance(op, dtype)
+        self.values = full_name(op) not in UNDEFINED and op.name not in UNDEFINED
+        self.failures: dict[str, str] = {}
+        self.ran: set[str] = {"fallback"}
+
+    def run(self) -> dict[str, str]:
+        torch.tpu.reset_counters()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            samples = samples_of(self.op, self.dtype, False, self.full)
+            done: dict[str, int] = {}
+            for sample in samples:
+                want = self._forward(sample)
+                if want is None:
+                    continue
+                limit = len(samples) if self.full else 1
+                for form, check in (("inplace", self._inplace), ("out", self._out)):
+                    if done.get(form, 0) < limit and self._try(form, check, sample, want):
+                        done[form] = done.get(form, 0) + 1
+            self._gradients()
+        fallbacks = torch.tpu.fallback_ops()
+        if fallbacks:
+            self.failures["fallback"] = ", ".join(sorted(fallbacks))
+        return self.failures
+
+    def _try(self, form: str, check: Any, *args: Any) -> bool:
+        """Run one check; False if the form has no meaning for the sample."""
+        try:
+            ran = check(*args)
+        except Difference as error:
+            self._fail(form, str(error))
+            return True
+        except Exception as error:  # noqa: BLE001  (any error of the device is a failure of it)
+            self._fail(form, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+            return True
+        if ran:
+            self.ran.add(form)
+        return bool(ran)
+
+    def _fail(self, form: str, text: str) -> None:
+        self.ran.add(form)
+        self.failures.setdefault(form, text)
+
+    def _call(self, function: Any, tree: Any, seed: int = 1, **more: Any) -> Any:
+        torch.manual_seed(seed)
+        inputs, args, kwargs = tree
+        return function(inputs, *args, **kwargs, **more)
+
+    def _forward(self, sample: SampleInput) -> Any:
+        """The CPU's result, after the device's was compared; None if the CPU has none."""
+        try:
+            host = copy_to_cpu(sample)
+            want = self._call(self.op.op, host)
+            others = [self._call(self.op.op, copy_to_cpu(sample), seed=s) for s in range(2, 6)]
+        except Exception:  # noqa: BLE001  (a sample that the CPU itself refuses)
+            return None
+        if self.values:
+            try:
+                for other in others:
+                    same(other, want, self.limits)
+            except Difference:
+                self.values = False  # a random operator
+
+        def check() -> bool:
+            arguments = copy_to(_arguments(sample), DEVICE)
+            got = self._call(self.op.op, arguments)
+            if self.op.name in TIES:
+                got = self._without_ties(arguments, got)
+                same(got, self._without_ties(host, want), self.limits)
+            else:
+                same(got, want, self.limits, self.values)
+            if self.values:
+                same(arguments, host, self.limits)
+            if self.op.name not in FREE_STRIDES:
+                self._try("strides", lambda: same_strides(got, want) or True)
+            return True
+
+        self._try("forward", check)
+        return want
+
+    @staticmethod
+    def _without_ties(tree: Any, result: Any) -> Any:
+        """The values, and those at the indices, in place of indices that are one of several."""
+        values, indices = result
+        if isinstance(tree[0], torch.Tensor) and tree[0].dim() and values.dim() == tree[0].dim():
+            return values, tree[0].sort().values, values.sort().values, indices.shape
+        return values, indices.shape
+
+    def _inplace(self, sample: SampleInput, _: Any) -> bool:
+        variant = self.op.get_inplace()
+        if variant is None or sample.broadcasts_input:
+            return False
+        host = copy_to_cpu(sample)
+        try:
+            want = self._call(variant, host)
+        except Exception:  # noqa: BLE001
+            return False
+        arguments = copy_to(_arguments(sample), DEVICE)
+        pointer = arguments[0].data_ptr()
+        got = self._call(variant, arguments)
+        if got is not arguments[0] or got.data_ptr() != pointer:
+            raise Difference("the result is not the input")
+        same(got, want, self.limits, self.values)
+        same_strides(got, want)
+        return True
+
+    def _out(self, sample: SampleInput, want: Any) -> bool:
+        if not self.op.supports_out or self.op.name in ("cat", "stack") and not tree_leaves(want):
+            return False
+        tensors = tree_leaves(want)
+        if not all(isinstance(t, torch.Tensor) for t in tensors) or not tensors:
+            return False
+        outs = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype) for t in tensors]
+        single = isinstance(want, torch.Tensor)
+        try:
+            self._call(self.op.op, copy_to_cpu(sample), out=outs[0] if single else tuple(outs))
+        except Exception:  # noqa: BLE001
+            return False
+        outs = [
+            torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=DEVICE) for t in tensors
+        ]
+        pointers = [t.data_ptr() for t in outs]
+        arguments = copy_to(_arguments(sample), DEVICE)
+        self._call(self.op.op, arguments, out=outs[0] if single else tuple(outs))
+        if [t.data_ptr() for t in outs] != pointers:
+            raise Difference("out= has another data_ptr")
+        same(outs, tensors, self.limits, self.values)
+        same_strides(outs, tensors)
+        return True
+
+    def _gradients(self) -> None:
+        op, dtype = self.op, self.dtype
+        wanted = dtype in op.supported_backward_dtypes("cpu") and op.supports_autograd
+        if not wanted or not self.values or (not self.full and dtype != torch.float32):
+            return
+        try:
+            samples = samples_of(op, dtype, True, self.full)
+        except Exception:  # noqa: BLE001
+            return
+        for sample in samples:
+            try:
+                want = self._gradient(sample, "cpu")
+            except Exception:  # noqa: BLE001
+                continue
+            if want is None:
+                continue
+
+            def check(sample: SampleInput = sample, want: Any = want) -> bool:
+                same(self._gradient(sample, DEVICE), want, self.limits)
+                return True
+
+            self._try("grad", check)
+            if not self.full:
+                return
+
+    def _gradient(self, sample: SampleInput, device: str) -> list[torch.Tensor] | None:
+        """Gradients of a fixed combination of the results."""
+        tree = copy_to(_arguments(sample), device)
+        leaves = [x for x in tree_leaves(tree) if isinstance(x, torch.Tensor) and x.requires_grad]
+        torch.manual_seed(1)
+        result = self.op.gradcheck_wrapper(self.op.op, tree[0], *tree[1], **tree[2])
+        result = sample.output_process_fn_grad(result)
+        outs = [x for x in tree_leaves(result) if isinstance(x, torch.Tensor) and x.requires_grad]
+        if not outs or not leaves or any(x.numel() == 0 for x in outs):
+            return None
+        generator = torch.Generator().manual_seed(7)
+        weights = [torch.randn(x.shape, generator=generator, dtype=x.dtype) for x in outs]
+        grads = torch.autograd.grad(
+            outs, leaves, [w.to(device) for w in weights], allow_unused=True
+        )
+        return [g for g in grads if g is not None]
+
+
+def copy_to_cpu(sample: SampleInput) -> Any:
+    return copy_to(_arguments(sample), "cpu")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("pattern", nargs="?", default="")
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--dtype")
+    parser.add_argument("--times", action="store_true")
+    options = parser.parse_args()
+    os.environ.setdefault("TORCH_TPU_CPU_FALLBACK", "silent")
+    for op, dtype in cases(options.full):
+        if not re.search(options.pattern, full_name(op)):
+            continue
+        if options.dtype and str(dtype) != f"torch.{options.dtype}":
+            continue
+        start = time.process_time()
+        for form, text in Case(op, dtype, options.full).run().items():
+            print(f"{name_of(op, dtype)} {form}: {text}", flush=True)
+        took, compiles = time.process_time() - start, torch.tpu.counters()["compiles"]
+        if options.times:
+            print(f"# {name_of(op, dtype)} {took:.2f} s, {compiles} compiles", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -3,8 +3,8 @@
     python benchmarks/run.py             all of them
     python benchmarks/run.py ops train   some: cost, ops, train, start
 
-Rounds are interleaved and minima are compared: look at ratios, not at times. Pin the process to one core on a
-busy machine (taskset -c 0).
+Rounds are interleaved and minima are compared: look at ratios, not at times. Pin the process to one
+core on a busy machine (taskset -c 0).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CALLS = 1000
 
 
 def minima(bodies: dict[str, Callable[[], None]], rounds: int = ROUNDS) -> dict[str, float]:
-    """Seconds of each body: the least of `rounds` interleaved runs, after one that does not count."""
+    """Seconds of each body: the least of `rounds` interleaved runs, after one not counted."""
     best = dict.fromkeys(bodies, float("inf"))
     for body in bodies.values():
         body()
@@ -48,11 +48,14 @@ def table(title: str, unit: str, rows: dict[str, dict[str, float]], scale: float
 
 
 def cost() -> None:
-    """What we add to PJRT's own execute, in C++ (needs the library that benchmarks/op_cost builds)."""
+    """What we add to PJRT's own execute, in C++ (the library of benchmarks/op_cost)."""
     path = os.environ.get("TORCH_TPU_OP_COST", "build/benchmarks/benchmarks/op_cost/op_cost.so")
     if not Path(path).exists():
-        sys.exit(f"{path} is not there. Build it:\n  cmake -S . -B build/benchmarks -G Ninja "
-                 "-DTORCH_TPU_BENCHMARKS=ON && cmake --build build/benchmarks --target op_cost")  # fmt: skip
+        sys.exit(
+            f"{path} is not there. Build it:\n"
+            "  cmake -S . -B build/benchmarks -G Ninja -DTORCH_TPU_BENCHMARKS=ON\n"
+            "  cmake --build build/benchmarks --target op_cost"
+        )
     torch.empty(1, device="tpu")
     print("\nAdded to PJRT_LoadedExecutable_Execute of the same program, from C++")
     sys.stdout.flush()
@@ -107,7 +110,9 @@ class Block(nn.Module):
         self.heads = heads
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        self.mlp = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         b, s, d = x.shape
@@ -168,7 +173,8 @@ def train() -> None:
 START = """
 import torch, torch.nn as nn
 torch.manual_seed(0)
-model = nn.Sequential(*(m for _ in range(3) for m in (nn.Linear(256, 256), nn.ReLU()))).to("{device}")
+layers = (m for _ in range(3) for m in (nn.Linear(256, 256), nn.ReLU()))
+model = nn.Sequential(*layers).to("{device}")
 with torch.no_grad():
     print(model(torch.ones(8, 256).to("{device}")).sum().item())
 """
@@ -179,10 +185,16 @@ def start() -> None:
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "TORCH_TPU_CACHE_DIR": cache}
         print(f"\n{'Start to first result':<28} {'s':>8}")
-        for name, device in (("cpu", "cpu"), ("tpu, empty cache", "tpu"), ("tpu, filled cache", "tpu")):
+        for name, device in (
+            ("cpu", "cpu"),
+            ("tpu, empty cache", "tpu"),
+            ("tpu, filled cache", "tpu"),
+        ):
             begin = time.perf_counter()
             code = START.format(device=device)
-            subprocess.run([sys.executable, "-c", code], env=environment, check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                [sys.executable, "-c", code], env=environment, check=True, stdout=subprocess.DEVNULL
+            )
             print(f"{name:<28} {time.perf_counter() - begin:8.2f}")
 
 
@@ -192,7 +204,8 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", choices=[[], *parts], default=[])
     chosen = parser.parse_args().parts or list(parts)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
-    print(f"torch {torch.__version__}, device {torch.tpu.get_device_name()}, {torch.get_num_threads()} threads")
+    device, threads = torch.tpu.get_device_name(), torch.get_num_threads()
+    print(f"torch {torch.__version__}, device {device}, {threads} threads")
     for name in chosen:
         parts[name]()
     counters = torch.tpu.counters()

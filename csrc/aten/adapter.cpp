@@ -42,8 +42,8 @@ c10::ArrayRef<c10::IValue> arguments_of(const Form& form, const Stack& stack) {
   return c10::ArrayRef<c10::IValue>(stack.data() + (stack.size() - count), count);
 }
 
-/// The rule of TensorIterator for operators that write: a written tensor may be an operand itself, but must not overlap
-/// one in part.
+/// The rule of TensorIterator for operators that write: a written tensor may be an operand itself,
+/// but must not overlap one in part.
 void check_partial_overlaps(const Form& form, const Stack& stack) {
   std::vector<at::Tensor> written, all;
   const auto arguments = arguments_of(form, stack);
@@ -52,7 +52,8 @@ void check_partial_overlaps(const Form& form, const Stack& stack) {
     if (arguments[i].isTensor()) {
       tensors.push_back(arguments[i].toTensor());
     } else if (arguments[i].isTensorList()) {
-      for (const c10::IValue& element : arguments[i].toListRef()) tensors.push_back(element.toTensor());
+      for (const c10::IValue& element : arguments[i].toListRef())
+        tensors.push_back(element.toTensor());
     }
     for (const at::Tensor& tensor : tensors) {
       if (!tensor.defined() || !tensor.device().is_privateuseone()) continue;
@@ -124,8 +125,9 @@ std::vector<at::Tensor> execute(const Form& form, Program& program, const CallKe
     std::pair<uint64_t, uint64_t> random{0, 0};
     if (program.random_blocks > 0) {
       const auto generator = generator_argument(form, arguments_of(form, stack));
-      random = device::generator_or_default(generator, static_cast<c10::DeviceIndex>(device.index()))
-                   .reserve(program.random_blocks);
+      random =
+          device::generator_or_default(generator, static_cast<c10::DeviceIndex>(device.index()))
+              .reserve(program.random_blocks);
     }
     write_params(form, program, arguments_of(form, stack), key.starts(), random, words.data());
   }
@@ -168,7 +170,8 @@ const Forms& forms() {
         form.id = static_cast<uint32_t>(out->all.size()) + 1;
         out->all.push_back(std::move(form));
         const Form& kept = out->all.back();
-        const bool is_new = out->by_name.emplace(toString(kept.handle.operator_name()), &kept).second;
+        const bool is_new =
+            out->by_name.emplace(toString(kept.handle.operator_name()), &kept).second;
         TORCH_INTERNAL_ASSERT(is_new, "two lowerings serve ", kept.handle.operator_name());
       }
     }

@@ -36,10 +36,10 @@ bool fits(const at::Tensor& mask, const at::Tensor& query, const at::Tensor& key
   return true;
 }
 
-/// What the lowering computes; the rest, and the errors, are PyTorch's own. Sizes may be symbolic: the choice is also made
-/// while a graph is captured.
+/// What the lowering computes; the rest, and the errors, are PyTorch's own. Sizes may be symbolic:
+/// the choice is also made while a graph is captured.
 bool is_served(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-               const OptionalTensor& mask, bool is_causal, bool enable_gqa) {
+               const OptionalTensor& mask, bool enable_gqa) {
   const int64_t rank = query.dim();
   if (rank != 3 && rank != 4) return false;
   for (const at::Tensor* tensor : {&query, &key, &value}) {
@@ -49,15 +49,16 @@ bool is_served(const at::Tensor& query, const at::Tensor& key, const at::Tensor&
     }
   }
   if (!at::isFloatingType(query.scalar_type())) return false;
-  if (rank == 4 && (key.sym_size(0) != query.sym_size(0) || value.sym_size(0) != query.sym_size(0))) {
+  if (rank == 4 &&
+      (key.sym_size(0) != query.sym_size(0) || value.sym_size(0) != query.sym_size(0))) {
     return false;
   }
   const c10::SymInt heads = query.sym_size(-3), key_heads = key.sym_size(-3);
   const bool grouped = enable_gqa && key_heads > 0 && heads % key_heads == 0;
   if (value.sym_size(-3) != key_heads || (heads != key_heads && !grouped)) return false;
-  if (key.sym_size(-1) != query.sym_size(-1) || key.sym_size(-2) != value.sym_size(-2)) return false;
-  if (!is_defined(mask)) return true;
-  return !is_causal && fits(*mask, query, key);
+  if (key.sym_size(-1) != query.sym_size(-1) || key.sym_size(-2) != value.sym_size(-2))
+    return false;
+  return !is_defined(mask) || fits(*mask, query, key);
 }
 
 at::Tensor scaled_dot_product_attention(const at::Tensor& query, const at::Tensor& key,
@@ -65,20 +66,20 @@ at::Tensor scaled_dot_product_attention(const at::Tensor& query, const at::Tenso
                                         double dropout, bool is_causal, std::optional<double> scale,
                                         bool enable_gqa) {
   if (at::globalContext().userEnabledOverrideableSDP() &&
-      is_served(query, key, value, mask, is_causal, enable_gqa)) {
+      is_served(query, key, value, mask, enable_gqa)) {
     // A mask of bools goes in as it is: made of -inf and 0 it would be several programs more.
     return std::get<0>(at::_scaled_dot_product_fused_attention_overrideable(
         query, key, value, mask, dropout, is_causal, /*return_debug_mask=*/false, scale));
   }
-  return at::native::scaled_dot_product_attention(query, key, value, mask, dropout, is_causal, scale,
-                                                  enable_gqa);
+  return at::native::scaled_dot_product_attention(query, key, value, mask, dropout, is_causal,
+                                                  scale, enable_gqa);
 }
 
 int64_t fused_sdp_choice(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                         const OptionalTensor& mask, double, bool is_causal, std::optional<double>,
+                         const OptionalTensor& mask, double, bool, std::optional<double>,
                          bool enable_gqa) {
   const bool fused = at::globalContext().userEnabledOverrideableSDP() &&
-                     is_served(query, key, value, mask, is_causal, enable_gqa);
+                     is_served(query, key, value, mask, enable_gqa);
   return static_cast<int64_t>(fused ? at::SDPBackend::overrideable : at::SDPBackend::math);
 }
 
@@ -94,11 +95,12 @@ at::Tensor like(const at::Tensor& result, const at::Tensor& tensor) {
 using FusedAttention = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt,
                                   c10::SymInt, at::Tensor, at::Tensor, at::Tensor>;
 
-FusedAttention fused_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                               const OptionalTensor& bias, double dropout, bool is_causal, bool,
-                               std::optional<double> scale) {
+FusedAttention fused_attention(const at::Tensor& query, const at::Tensor& key,
+                               const at::Tensor& value, const OptionalTensor& bias, double dropout,
+                               bool is_causal, bool, std::optional<double> scale) {
   torch::jit::Stack stack;
-  torch::jit::push(stack, batched(query), batched(key), batched(value), bias, dropout, is_causal, scale);
+  torch::jit::push(stack, batched(query), batched(key), batched(value), bias, dropout, is_causal,
+                   scale);
   run_native("torch_tpu::attention", stack);
   return {like(stack[0].toTensor(), query),
           stack[1].toTensor(),
@@ -113,14 +115,16 @@ FusedAttention fused_attention(const at::Tensor& query, const at::Tensor& key, c
 
 using AttentionGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
-AttentionGradients fused_attention_backward(
-    const at::Tensor& grad, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-    const at::Tensor& bias, std::array<bool, 4> wanted, const at::Tensor&, const at::Tensor&,
-    const at::Tensor&, const at::Tensor&, const c10::SymInt&, const c10::SymInt&, double dropout,
-    bool is_causal, const at::Tensor& seed, const at::Tensor& offset, std::optional<double> scale) {
+AttentionGradients fused_attention_backward(const at::Tensor& grad, const at::Tensor& query,
+                                            const at::Tensor& key, const at::Tensor& value,
+                                            const at::Tensor& bias, std::array<bool, 4> wanted,
+                                            const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                                            const at::Tensor&, int64_t, int64_t, double dropout,
+                                            bool is_causal, const at::Tensor& seed,
+                                            const at::Tensor& offset, std::optional<double> scale) {
   const bool has_bias = bias.defined();
-  c10::List<bool> outputs({wanted[0], wanted[1], wanted[2],
-                           wanted[3] && has_bias && bias.scalar_type() != at::kBool});
+  c10::List<bool> outputs(
+      {wanted[0], wanted[1], wanted[2], wanted[3] && has_bias && bias.scalar_type() != at::kBool});
   torch::jit::Stack stack;
   torch::jit::push(stack, batched(grad), batched(query), batched(key), batched(value),
                    has_bias ? OptionalTensor(bias) : std::nullopt, seed, offset, dropout, is_causal,
@@ -130,14 +134,14 @@ AttentionGradients fused_attention_backward(
           like(stack[2].toTensor(), value), stack[3].toTensor()};
 }
 
-/// The output's memory follows the query's, so that heads that were split off one projection can be joined by a view.
+/// The output's memory follows the query's, so that heads that were split off one projection can be
+/// joined by a view.
 at::Tensor output_like(const at::Tensor& query, int64_t value_size) {
   std::vector<int64_t> sizes = query.sizes().vec(), order(query.dim()), strides(query.dim());
   sizes.back() = value_size;
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return query.stride(a) > query.stride(b);
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return query.stride(a) > query.stride(b); });
   int64_t stride = 1;
   for (auto dim = order.rbegin(); dim != order.rend(); ++dim) {
     strides[*dim] = stride;
@@ -146,8 +150,9 @@ at::Tensor output_like(const at::Tensor& query, int64_t value_size) {
   return at::empty_strided(sizes, strides, query.options());
 }
 
-AttentionGradients attention_meta(const at::Tensor& query, const at::Tensor&, const at::Tensor& value,
-                                  const OptionalTensor&, double, bool, std::optional<double>) {
+AttentionGradients attention_meta(const at::Tensor& query, const at::Tensor&,
+                                  const at::Tensor& value, const OptionalTensor&, double, bool,
+                                  std::optional<double>) {
   const auto state = query.options().dtype(at::kLong);
   return {output_like(query, value.size(-1)),
           at::empty(query.sizes().slice(0, 3), query.options().dtype(at::kFloat)),
@@ -159,17 +164,20 @@ AttentionGradients attention_backward_meta(const at::Tensor&, const at::Tensor& 
                                            const OptionalTensor& mask, const at::Tensor&,
                                            const at::Tensor&, double, bool, std::optional<double>,
                                            std::array<bool, 4> wanted) {
-  return {wanted[0] ? at::empty_like(query) : at::Tensor(), wanted[1] ? at::empty_like(key) : at::Tensor(),
+  return {wanted[0] ? at::empty_like(query) : at::Tensor(),
+          wanted[1] ? at::empty_like(key) : at::Tensor(),
           wanted[2] ? at::empty_like(value) : at::Tensor(),
           wanted[3] ? at::empty_like(*mask) : at::Tensor()};
 }
 
 TORCH_LIBRARY_FRAGMENT(torch_tpu, m) {
-  m.def("attention(Tensor query, Tensor key, Tensor value, Tensor? mask, float dropout_p, "
-        "bool is_causal, float? scale) -> (Tensor, Tensor, Tensor, Tensor)");
-  m.def("attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? mask, "
-        "Tensor seed, Tensor offset, float dropout_p, bool is_causal, float? scale, "
-        "bool[4] output_mask) -> (Tensor, Tensor, Tensor, Tensor)");
+  m.def(
+      "attention(Tensor query, Tensor key, Tensor value, Tensor? mask, float dropout_p, "
+      "bool is_causal, float? scale) -> (Tensor, Tensor, Tensor, Tensor)");
+  m.def(
+      "attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? mask, "
+      "Tensor seed, Tensor offset, float dropout_p, bool is_causal, float? scale, "
+      "bool[4] output_mask) -> (Tensor, Tensor, Tensor, Tensor)");
 }
 
 TORCH_LIBRARY_IMPL(torch_tpu, Meta, m) {

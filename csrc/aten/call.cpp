@@ -19,7 +19,17 @@ using torch::jit::Stack;
 namespace {
 
 // First words of key entries: a tag in the low bits, then what belongs to it.
-enum Tag : uint64_t { kNone, kTensor, kHostTensor, kScalar, kStaticScalar, kInt, kBool, kList, kText };
+enum Tag : uint64_t {
+  kNone,
+  kTensor,
+  kHostTensor,
+  kScalar,
+  kStaticScalar,
+  kInt,
+  kBool,
+  kList,
+  kText
+};
 
 uint64_t tagged(Tag tag, uint64_t payload) { return tag | payload << 4; }
 
@@ -44,8 +54,8 @@ stablehlo::Dims base_dims(const at::Tensor& tensor) {
                                      {tensor.strides().data(), tensor.strides().size()});
 }
 
-/// Gives a storage a base of this tensor's dtype, where that is free or the storage holds raw bytes: tensors made of
-/// bytes (torch.load, UntypedStorage) are then as good as others.
+/// Gives a storage a base of this tensor's dtype, where that is free or the storage holds raw
+/// bytes: tensors made of bytes (torch.load, UntypedStorage) are then as good as others.
 void adopt(Storage& storage, const at::Tensor& tensor, DType dtype, bool dense) {
   if (storage.value && storage.base.dtype != DType::U8) return;
   const int64_t width = stablehlo::byte_size(dtype);
@@ -83,8 +93,8 @@ void see(const at::Tensor& tensor, SeenTensor& seen) {
   seen.dtype = dtype;
   lowering::plan_view(static_cast<int64_t>(storage.base_bytes) / width,
                       {impl->sizes().data(), impl->sizes().size()},
-                      {impl->strides().data(), impl->strides().size()}, impl->storage_offset(), whole,
-                      seen.plan);
+                      {impl->strides().data(), impl->strides().size()}, impl->storage_offset(),
+                      whole, seen.plan);
 }
 
 CallKey::CallKey(const Form& form, const Stack& stack) : form_(form) {
@@ -117,19 +127,21 @@ void CallKey::add_tensor(const at::Tensor& tensor, bool written) {
   }
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (!impl->is_privateuseone()) {
-    TORCH_CHECK(is_host_scalar(tensor) && !written, form_.user_name,
-                ": Expected all tensors to be on the same device, but found at least two devices, tpu:",
-                device_ < 0 ? 0 : device_, " and ", tensor.device(),
-                "! Move the tensor with .to('tpu') first.");
+    TORCH_CHECK(
+        is_host_scalar(tensor) && !written, form_.user_name,
+        ": Expected all tensors to be on the same device, but found at least two devices, tpu:",
+        device_ < 0 ? 0 : device_, " and ", tensor.device(),
+        "! Move the tensor with .to('tpu') first.");
     push(tagged(kHostTensor, static_cast<uint64_t>(to_hlo(tensor.scalar_type())) |
                                  uint64_t{impl->is_wrapped_number()} << 8));
     return;
   }
   const int index = impl->device().index();
   if (device_ < 0) device_ = index;
-  TORCH_CHECK(device_ == index, form_.user_name,
-              ": Expected all tensors to be on the same device, but found at least two devices, tpu:",
-              device_, " and tpu:", index, "!");
+  TORCH_CHECK(
+      device_ == index, form_.user_name,
+      ": Expected all tensors to be on the same device, but found at least two devices, tpu:",
+      device_, " and tpu:", index, "!");
   SeenTensor seen;
   see(tensor, seen);
   const c10::IntArrayRef sizes = impl->sizes();
@@ -142,7 +154,8 @@ void CallKey::add_tensor(const at::Tensor& tensor, bool written) {
     canonical = seen.storage->base.dtype == seen.dtype && seen.plan.kind == ViewKind::Whole &&
                 contiguous && equal_dims(seen.storage->base.dims, sizes);
   }
-  push(tagged(kTensor, static_cast<uint64_t>(seen.plan.kind) | static_cast<uint64_t>(seen.dtype) << 4 |
+  push(tagged(kTensor, static_cast<uint64_t>(seen.plan.kind) |
+                           static_cast<uint64_t>(seen.dtype) << 4 |
                            uint64_t{tensor.is_conj()} << 12 | uint64_t{tensor.is_neg()} << 13 |
                            uint64_t{impl->is_wrapped_number()} << 14 | uint64_t{contiguous} << 15 |
                            uint64_t{canonical} << 16 | sizes.size() << 17 | slot << 32));
@@ -179,8 +192,9 @@ void CallKey::add_scalar(const c10::IValue& value, const FormArg& arg) {
     for (double special : form_.op->special_values) is_static |= number == special;
   }
   if (!is_static) {
-    // PyTorch refuses some numbers by their range (a negative beta, a probability above 1), and does so where results' types
-    // are found, on a miss: so each range has a key of its own. The program is the same, and is compiled once.
+    // PyTorch refuses some numbers by their range (a negative beta, a probability above 1), and
+    // does so where results' types are found, on a miss: so each range has a key of its own. The
+    // program is the same, and is compiled once.
     push(tagged(kScalar, kind | range_of(value, kind) << 4));
     return;
   }

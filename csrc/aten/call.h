@@ -1,4 +1,5 @@
-// One call of a form: its key, its storages and its run-time numbers, gathered from the arguments on the stack.
+// One call of a form: its key, its storages and its run-time numbers, gathered from the arguments
+// on the stack.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -45,7 +46,8 @@ class CallKey {
   bool may_overlap_ = false;
 };
 
-/// How a device tensor is seen: its storage's base and its view plan. Retypes storages that hold raw bytes.
+/// How a device tensor is seen: its storage's base and its view plan. Retypes storages that hold
+/// raw bytes.
 struct SeenTensor {
   engine::Storage* storage = nullptr;
   lowering::ViewPlan plan;

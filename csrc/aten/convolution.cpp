@@ -1,4 +1,5 @@
-// Convolutions: PyTorch's checks and memory formats, which its meta kernels leave out for a device like ours.
+// Convolutions: PyTorch's checks and memory formats, which its meta kernels leave out for a device
+// like ours.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/empty.h>
@@ -37,15 +38,15 @@ void check_numbers(const at::Tensor& input, const at::Tensor& weight, const Geom
   TORCH_CHECK(weight.dim() == input.dim(), "Expected ", weight.dim(), "-dimensional input for ",
               weight.dim(), "-dimensional weight ", weight.sizes(), ", but got ", input.dim(),
               "-dimensional input of size ", input.sizes(), " instead");
-  TORCH_CHECK(weight.size(0) >= g.groups && weight.size(0) % g.groups == 0, "Given groups=", g.groups,
-              ", expected weight to be divisible by ", g.groups,
+  TORCH_CHECK(weight.size(0) >= g.groups && weight.size(0) % g.groups == 0,
+              "Given groups=", g.groups, ", expected weight to be divisible by ", g.groups,
               " at dimension 0, but got weight of size ", weight.sizes(), " instead");
 }
 
 void check_bias(const at::Tensor& bias, const at::Tensor& weight, int64_t outputs) {
-  TORCH_CHECK(!bias.defined() || (bias.dim() == 1 && bias.size(0) == outputs), "Given weight of size ",
-              weight.sizes(), ", expected bias to be 1-dimensional with ", outputs,
-              " elements, but got bias of size ", bias.sizes(), " instead");
+  TORCH_CHECK(!bias.defined() || (bias.dim() == 1 && bias.size(0) == outputs),
+              "Given weight of size ", weight.sizes(), ", expected bias to be 1-dimensional with ",
+              outputs, " elements, but got bias of size ", bias.sizes(), " instead");
 }
 
 void check_fits(const at::Tensor& input, const at::Tensor& weight, const Geometry& g) {
@@ -70,10 +71,10 @@ std::vector<int64_t> checked_output_size(const at::Tensor& input, const at::Tens
   TORCH_CHECK(!bias.defined() || bias.scalar_type() == input.scalar_type(), "Input type (",
               input.scalar_type(), ") and bias type (", bias.scalar_type(), ") should be the same");
   const int64_t channels = g.transposed ? weight.size(0) : weight.size(1) * g.groups;
-  TORCH_CHECK(input.size(1) == channels, "Given groups=", g.groups,
-              g.transposed ? ", transposed=1, weight of size " : ", weight of size ", weight.sizes(),
-              ", expected input", input.sizes(), " to have ", channels, " channels, but got ",
-              input.size(1), " channels instead");
+  TORCH_CHECK(input.size(1) == channels, "Given ",
+              g.transposed ? "transposed=" : "groups=", g.transposed ? 1 : g.groups,
+              ", weight of size ", weight.sizes(), ", expected input", input.sizes(), " to have ",
+              channels, " channels, but got ", input.size(1), " channels instead");
   const int64_t outputs = g.transposed ? weight.size(1) * g.groups : weight.size(0);
   check_bias(bias, weight, outputs);
   if (!g.transposed) check_fits(input, weight, g);
@@ -83,12 +84,14 @@ std::vector<int64_t> checked_output_size(const at::Tensor& input, const at::Tens
     const int64_t stride = at_dim(g.stride, i), dilation = at_dim(g.dilation, i);
     if (g.transposed) {
       const int64_t extra = at_dim(g.output_padding, i);
-      TORCH_CHECK(extra < stride || extra < dilation,
-                  "output padding must be smaller than either stride or dilation, but got output_padding ",
-                  extra, ", stride ", stride, ", dilation ", dilation);
+      TORCH_CHECK(
+          extra < stride || extra < dilation,
+          "output padding must be smaller than either stride or dilation, but got output_padding ",
+          extra, ", stride ", stride, ", dilation ", dilation);
       size.push_back((in - 1) * stride - pad + reach(weight, g, i) + extra);
       TORCH_CHECK(size.back() > 0, "Given input size per channel: ", input.sizes().slice(2),
-                  ". Calculated output size per channel is too small: ", size.back(), " at dimension ", i);
+                  ". Calculated output size per channel is too small: ", size.back(),
+                  " at dimension ", i);
     } else {
       size.push_back((in + pad - reach(weight, g, i)) / stride + 1);
     }
@@ -127,7 +130,8 @@ Gradients convolution_backward_meta(const at::Tensor& grad, const at::Tensor& in
   const Geometry g{stride, padding, dilation, transposed, output_padding, groups};
   const std::vector<int64_t> size = checked_output_size(input, weight, {}, g);
   TORCH_CHECK(grad.sizes() == at::IntArrayRef(size), "Expected a gradient of size ", size,
-              " for input ", input.sizes(), " and weight ", weight.sizes(), ", but got ", grad.sizes());
+              " for input ", input.sizes(), " and weight ", weight.sizes(), ", but got ",
+              grad.sizes());
   const at::MemoryFormat format = memory_format(input, weight);
   return {wanted[0] ? empty_in(input.sizes(), input, format) : at::Tensor(),
           wanted[1] ? empty_in(weight.sizes(), weight, format) : at::Tensor(),
@@ -145,19 +149,23 @@ void convolution_backward(const c10::OperatorHandle&, torch::jit::Stack* stack) 
 /// PyTorch reaches this one only through at::_convolution.
 Gradients convolution_backward_overrideable(const at::Tensor& grad, const at::Tensor& input,
                                             const at::Tensor& weight, c10::SymIntArrayRef stride,
-                                            c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation,
-                                            bool transposed, c10::SymIntArrayRef output_padding,
-                                            c10::SymInt groups, std::array<bool, 3> wanted) {
-  return at::convolution_backward_symint(grad, input, weight, std::nullopt, stride, padding, dilation,
-                                         transposed, output_padding, std::move(groups), wanted);
+                                            c10::SymIntArrayRef padding,
+                                            c10::SymIntArrayRef dilation, bool transposed,
+                                            c10::SymIntArrayRef output_padding, c10::SymInt groups,
+                                            std::array<bool, 3> wanted) {
+  return at::convolution_backward_symint(grad, input, weight, std::nullopt, stride, padding,
+                                         dilation, transposed, output_padding, std::move(groups),
+                                         wanted);
 }
 
 TORCH_LIBRARY_FRAGMENT(torch_tpu, m) {
-  m.def("convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, "
-        "int[] dilation, bool transposed, int[] output_padding, int groups) -> Tensor");
-  m.def("convolution_backward(Tensor grad_output, Tensor input, Tensor weight, int[]? bias_sizes, "
-        "int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, "
-        "int groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)");
+  m.def(
+      "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, "
+      "int[] dilation, bool transposed, int[] output_padding, int groups) -> Tensor");
+  m.def(
+      "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, int[]? bias_sizes, "
+      "int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, "
+      "int groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)");
 }
 
 TORCH_LIBRARY_IMPL(torch_tpu, Meta, m) {

@@ -29,8 +29,8 @@ at::TensorOptions cpu_options(const at::Tensor& tensor) {
 
 /// True if the tensor is all of its storage, each element once, without lazy bits.
 bool is_whole(const at::Tensor& tensor) {
-  return tensor.storage_offset() == 0 && tensor.is_non_overlapping_and_dense() && !tensor.is_conj() &&
-         !tensor.is_neg() &&
+  return tensor.storage_offset() == 0 && tensor.is_non_overlapping_and_dense() &&
+         !tensor.is_conj() && !tensor.is_neg() &&
          static_cast<size_t>(tensor.numel() * tensor.itemsize()) == tensor.storage().nbytes();
 }
 
@@ -39,9 +39,9 @@ void upload_whole(const at::Tensor& self, const void* data) {
   Storage& storage = device::storage_of(self);
   const auto sizes = self.sizes();
   const auto strides = self.strides();
-  stablehlo::Type base{to_hlo(self.scalar_type()),
-                       lowering::memory_order_dims({sizes.data(), sizes.size()},
-                                                   {strides.data(), strides.size()})};
+  stablehlo::Type base{
+      to_hlo(self.scalar_type()),
+      lowering::memory_order_dims({sizes.data(), sizes.size()}, {strides.data(), strides.size()})};
   const engine::WaitScope wait;
   // Copied in the call: the source may be pageable and freed at once, whatever non_blocking says.
   pjrt::Buffer value = storage.device.upload(data, base);
@@ -77,7 +77,8 @@ std::pair<size_t, size_t> extent_of(const at::Tensor& tensor) {
   int64_t last = 0;
   for (int64_t d = 0; d < tensor.dim(); ++d) last += (tensor.size(d) - 1) * tensor.stride(d);
   const auto width = static_cast<size_t>(tensor.itemsize());
-  return {static_cast<size_t>(tensor.storage_offset()) * width, (static_cast<size_t>(last) + 1) * width};
+  return {static_cast<size_t>(tensor.storage_offset()) * width,
+          (static_cast<size_t>(last) + 1) * width};
 }
 
 /// A CPU tensor with the device tensor's values; its strides are any.
@@ -87,12 +88,13 @@ at::Tensor fetch(const at::Tensor& source) {
   engine::Device& device = storage.device;
   const auto [first, bytes] = extent_of(source);
   const size_t wanted = static_cast<size_t>(source.numel()) * source.itemsize();
-  // Where memory is the host's, or little is fetched in vain, the host picks the elements: a program for each
-  // geometry that is ever printed would cost a compilation.
+  // Where memory is the host's, or little is fetched in vain, the host picks the elements: a
+  // program for each geometry that is ever printed would cost a compilation.
   constexpr size_t kCheapBytes = 64 << 10;
   const bool fetch_extent = device.is_host() || bytes == wanted || bytes <= kCheapBytes;
   if (!fetch_extent || first + bytes > storage.base_bytes) return fetch(dense(source.clone()));
-  at::Tensor memory = at::empty({static_cast<int64_t>(bytes / source.itemsize())}, cpu_options(source));
+  at::Tensor memory =
+      at::empty({static_cast<int64_t>(bytes / source.itemsize())}, cpu_options(source));
   {
     const engine::WaitScope wait;
     device.raise_pending_error();
@@ -122,7 +124,8 @@ void between_devices(const at::Tensor& self, const at::Tensor& source) {
   const at::Tensor whole = dense(source.clone());
   Storage& from = device::storage_of(whole);
   engine::Device& target = device::storage_of(self).device;
-  const at::Tensor moved = empty_contiguous(source.sizes(), source.scalar_type(), self.device().index());
+  const at::Tensor moved =
+      empty_contiguous(source.sizes(), source.scalar_type(), self.device().index());
   if (source.numel() > 0) {
     const engine::WaitScope wait;
     pjrt::Buffer value = [&] {

@@ -7,7 +7,8 @@
 
 namespace torch_tpu::aten {
 
-/// Throws TypeError, naming the dtype, for those that the device does not have (quantized, complex32, ...).
+/// Throws TypeError, naming the dtype, for those that the device does not have (quantized,
+/// complex32, ...).
 stablehlo::DType to_hlo(c10::ScalarType dtype);
 /// False for the dtypes that to_hlo() refuses.
 bool has_dtype(c10::ScalarType dtype);

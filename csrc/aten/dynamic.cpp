@@ -1,6 +1,6 @@
-// Operators whose result's size depends on values, and index arguments that such an operator has to make
-// first. The device computes results padded to the greatest size; the host reads the true size and
-// narrows, so that a program does not depend on it.
+// Operators whose result's size depends on values, and index arguments that such an operator has to
+// make first. The device computes results padded to the greatest size; the host reads the true size
+// and narrows, so that a program does not depend on it.
 #include <ATen/core/IListRef.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/IndexingUtils.h>
@@ -8,13 +8,16 @@
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/index.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/searchsorted.h>
 #include <ATen/ops/zeros.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <bit>
 #include <utility>
+#include <vector>
 
 #include "aten/native.h"
 
@@ -38,7 +41,8 @@ int64_t bucket(int64_t size) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(size, 1))));
 }
 
-/// The first rows (or columns) of padded ones; in memory of their own where padding would waste much.
+/// The first rows (or columns) of padded ones; in memory of their own where padding would waste
+/// much.
 at::Tensor first(const at::Tensor& padded, int64_t count, int64_t dim = 0) {
   constexpr size_t small_bytes = 64 << 10;
   const int64_t kept = bucket(count);
@@ -110,16 +114,17 @@ Unique unique_slices(const at::Tensor& self, int64_t dim, bool sort) {
     const at::Tensor none = at::empty({0}, longs(self));
     return {at::empty(self.sizes(), self.options()), none, none};
   }
-  TORCH_CHECK(zeros == 0,
-              "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
+  TORCH_CHECK(
+      zeros == 0,
+      "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
   const at::Tensor moved = self.movedim(dim, 0);
   const Stack results =
       native("torch_tpu::unique_rows_padded", moved.reshape({moved.size(0), -1}), sort);
   const auto count = results[3].toTensor().item<int64_t>();
   auto sizes = moved.sizes().vec();
   sizes[0] = count;
-  return {first(results[0].toTensor(), count).view(sizes).movedim(0, dim),
-          results[1].toTensor(), first(results[2].toTensor(), count)};
+  return {first(results[0].toTensor(), count).view(sizes).movedim(0, dim), results[1].toTensor(),
+          first(results[2].toTensor(), count)};
 }
 
 std::tuple<at::Tensor, at::Tensor> unique(const at::Tensor& self, bool, bool return_inverse) {
@@ -200,9 +205,20 @@ void prepare_indices(Stack& stack, size_t arguments) {
   c10::IValue& given = stack[stack.size() - arguments + 1];
   const at::Tensor& self = stack[stack.size() - arguments].toTensor();
   bool ready = true;
+  int64_t covered = 0;
   for (const c10::IValue& element : given.toListRef()) {
-    if (element.isNone() || !element.toTensor().defined()) continue;
+    if (element.isNone() || !element.toTensor().defined()) {
+      ++covered;
+      continue;
+    }
     const at::Tensor& index = element.toTensor();
+    const at::ScalarType type = index.scalar_type();
+    TORCH_CHECK_INDEX(type == at::kLong || type == at::kInt || is_mask(index),
+                      "tensors used as indices must be long, int, byte or bool tensors");
+    TORCH_CHECK_INDEX(
+        is_mask(index) || index.numel() == 0 || covered >= self.dim() || self.size(covered) != 0,
+        "index is out of bounds for dimension with size 0");
+    covered += is_mask(index) ? index.dim() : 1;
     ready &= index.device() == self.device() && !is_mask(index);
   }
   if (ready) return;
@@ -211,8 +227,8 @@ void prepare_indices(Stack& stack, size_t arguments) {
       at::native::expandTensors(self, indices, /*ensure_same_device=*/true));
 }
 
-/// Where one mask chooses the elements of one number, nothing needs to know how many: the mask with a
-/// dimension for each of self's from where it stands, or nothing.
+/// Where one mask chooses the elements of one number, nothing needs to know how many: the mask with
+/// a dimension for each of self's from where it stands, or nothing.
 std::optional<at::Tensor> mask_to_fill(const at::Tensor& self, const c10::IValue& indices,
                                        const at::Tensor& value) {
   if (value.numel() != 1 || value.scalar_type() != self.scalar_type()) return {};
@@ -235,6 +251,34 @@ std::optional<at::Tensor> mask_to_fill(const at::Tensor& self, const c10::IValue
   return mask.scalar_type() == at::kBool ? mask : mask.to(at::kBool);
 }
 
+/// True if elements of the tensor may share memory (expand, overlapping windows).
+bool may_share_elements(const at::Tensor& self) {
+  std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    if (self.size(d) > 1) dims.emplace_back(self.stride(d), self.size(d));
+  }
+  std::ranges::sort(dims);
+  int64_t reach = 0;
+  for (const auto& [stride, size] : dims) {
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
+
+/// Writes the elements' places in the storage, as writing the whole view back would also write the
+/// old values of elements that share memory with those assigned.
+void index_put_shared(const at::Tensor& self, const c10::List<std::optional<at::Tensor>>& indices,
+                      const at::Tensor& value, bool accumulate) {
+  int64_t end = self.storage_offset() + 1;
+  for (int64_t d = 0; d < self.dim(); ++d) end += (self.size(d) - 1) * self.stride(d);
+  const at::Tensor places =
+      at::arange(end, longs(self)).as_strided(self.sizes(), self.strides(), self.storage_offset());
+  const at::Tensor chosen = at::index(places, indices);
+  at::Tensor memory = self.as_strided({end}, {1}, 0);
+  memory.index_put_({chosen}, value.expand(chosen.sizes()), accumulate);
+}
+
 void index(const c10::OperatorHandle& op, Stack* stack) {
   prepare_indices(*stack, op.schema().arguments().size());
   run_native(toString(op.operator_name()), *stack);
@@ -245,6 +289,10 @@ void index_put(const c10::OperatorHandle& op, Stack* stack) {
   const c10::IValue* args = stack->data() + (stack->size() - count);
   at::Tensor self = args[0].toTensor();
   const at::Tensor value = args[2].toTensor();
+  TORCH_CHECK(self.scalar_type() == value.scalar_type(),
+              "Index put requires the source and destination dtypes match, got ",
+              self.scalar_type(), " for the destination and ", value.scalar_type(),
+              " for the source.");
   const bool writes_self = op.schema().arguments()[0].alias_info() != nullptr;
   if (writes_self && !args[3].toBool()) {
     if (const auto mask = mask_to_fill(self, args[1], value)) {
@@ -253,6 +301,12 @@ void index_put(const c10::OperatorHandle& op, Stack* stack) {
       stack->emplace_back(std::move(self));
       return;
     }
+  }
+  if (writes_self && self.numel() > 0 && may_share_elements(self)) {
+    index_put_shared(self, args[1].toOptionalTensorList(), value, args[3].toBool());
+    torch::jit::drop(*stack, count);
+    stack->emplace_back(std::move(self));
+    return;
   }
   index(op, stack);
 }

@@ -43,8 +43,9 @@ at::Tensor empty_memory_format(c10::SymIntArrayRef sym_sizes, std::optional<c10:
 }
 
 at::Tensor empty_with_strides(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides,
-                              std::optional<c10::ScalarType> dtype, std::optional<c10::Layout> layout,
-                              std::optional<c10::Device> device, std::optional<bool> pin_memory) {
+                              std::optional<c10::ScalarType> dtype,
+                              std::optional<c10::Layout> layout, std::optional<c10::Device> device,
+                              std::optional<bool> pin_memory) {
   check_options(layout, pin_memory);
   return empty_strided(C10_AS_INTARRAYREF_SLOW(sizes), C10_AS_INTARRAYREF_SLOW(strides),
                        given_dtype(dtype), index_of(device));
@@ -62,8 +63,8 @@ const at::Tensor& resize(const at::Tensor& self, c10::SymIntArrayRef sym_sizes,
   at::TensorImpl& impl = *self.unsafeGetTensorImpl();
   if (impl.sizes() != sizes) {
     at::detail::check_size_nonnegative(sizes);
-    const size_t nbytes = at::detail::computeStorageNbytesContiguous(
-        sizes, impl.dtype().itemsize(), impl.storage_offset());
+    const size_t nbytes = at::detail::computeStorageNbytesContiguous(sizes, impl.dtype().itemsize(),
+                                                                     impl.storage_offset());
     impl.set_sizes_contiguous(sizes);
     make_room(impl, nbytes);
   }

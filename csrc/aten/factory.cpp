@@ -40,15 +40,17 @@ at::Tensor& fill_in_order(const char* name, at::Tensor& out, Args&&... args) {
 void fit_range(at::Tensor& out, int64_t size) {
   if (out.numel() == size) return;
   if (out.numel() > 0) {
-    TORCH_WARN("The number of elements in the out tensor of shape ", out.sizes(), " is ", out.numel(),
-               " which does not match the computed number of elements ", size,
+    TORCH_WARN("The number of elements in the out tensor of shape ", out.sizes(), " is ",
+               out.numel(), " which does not match the computed number of elements ", size,
                ". Note that this may occur as a result of rounding error. The out tensor will be "
-               "resized to a tensor of shape (", size, ",).");
+               "resized to a tensor of shape (",
+               size, ",).");
   }
   out.resize_({size});
 }
 
-at::Tensor& arange_out(const Scalar& start, const Scalar& end, const Scalar& step, at::Tensor& out) {
+at::Tensor& arange_out(const Scalar& start, const Scalar& end, const Scalar& step,
+                       at::Tensor& out) {
   const bool exact = out.scalar_type() == at::kLong;
   fit_range(out, exact ? at::native::compute_arange_size<int64_t>(start, end, step)
                        : at::native::compute_arange_size<double>(start, end, step));
@@ -113,8 +115,8 @@ at::Tensor triangle_indices(int64_t rows, int64_t columns, int64_t offset, bool 
   TORCH_CHECK(columns >= 0, "col must be non-negative, got", columns);
   const int64_t count = upper ? rows * columns - count_below(rows, columns, offset - 1)
                               : count_below(rows, columns, offset);
-  at::Tensor out = at::empty(
-      {2, count}, at::TensorOptions().dtype(dtype.value_or(at::kLong)).device(device));
+  at::Tensor out =
+      at::empty({2, count}, at::TensorOptions().dtype(dtype.value_or(at::kLong)).device(device));
   fill("torch_tpu::triangle_indices_", out, rows, columns, offset, upper);
   return out;
 }
@@ -136,8 +138,9 @@ TORCH_LIBRARY_FRAGMENT(torch_tpu, m) {
   m.def("linspace_(Tensor(a!) self, Scalar start, Scalar end) -> Tensor(a!)");
   m.def("logspace_(Tensor(a!) self, Scalar start, Scalar end, float base) -> Tensor(a!)");
   m.def("eye_(Tensor(a!) self) -> Tensor(a!)");
-  m.def("triangle_indices_(Tensor(a!) self, int rows, int columns, int offset, bool upper)"
-        " -> Tensor(a!)");
+  m.def(
+      "triangle_indices_(Tensor(a!) self, int rows, int columns, int offset, bool upper)"
+      " -> Tensor(a!)");
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {

@@ -35,15 +35,18 @@ bool note(const std::string& name) {
 void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const std::string name = toString(op.operator_name());
   const engine::FallbackMode mode = engine::config().fallback;
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      mode != engine::FallbackMode::Error, "The tpu device does not implement the operator ", name,
-      ", and TORCH_TPU_CPU_FALLBACK=error forbids running it on the CPU. Set TORCH_TPU_CPU_FALLBACK=warn to "
-      "let it run there, which copies its tensors to the host and back.");
+  TORCH_CHECK_NOT_IMPLEMENTED(mode != engine::FallbackMode::Error,
+                              "The tpu device does not implement the operator ", name,
+                              ", and TORCH_TPU_CPU_FALLBACK=error forbids running it on the CPU. "
+                              "Set TORCH_TPU_CPU_FALLBACK=warn to "
+                              "let it run there, which copies its tensors to the host and back.");
   if (note(name) && mode == engine::FallbackMode::Warn) {
-    TORCH_WARN("The tpu device does not implement the operator ", name,
-               ": it runs on the CPU, which copies its tensors to the host and back. This is said once "
-               "per operator; torch.tpu.fallback_ops() counts them, and TORCH_TPU_CPU_FALLBACK=error|silent "
-               "changes it.");
+    TORCH_WARN(
+        "The tpu device does not implement the operator ", name,
+        ": it runs on the CPU, which copies its tensors to the host and back. This is said once "
+        "per operator; torch.tpu.fallback_ops() counts them, and "
+        "TORCH_TPU_CPU_FALLBACK=error|silent "
+        "changes it.");
   }
   at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
 }

@@ -13,7 +13,8 @@ using c10::TypeKind;
 
 ArgKind kind_of(const Argument& arg) {
   c10::TypePtr type = arg.real_type();
-  if (type->kind() == TypeKind::OptionalType) type = type->expectRef<c10::OptionalType>().getElementType();
+  if (type->kind() == TypeKind::OptionalType)
+    type = type->expectRef<c10::OptionalType>().getElementType();
   switch (type->kind()) {
     case TypeKind::TensorType:
       return ArgKind::Tensor;
@@ -39,7 +40,8 @@ ArgKind kind_of(const Argument& arg) {
     case TypeKind::ListType:
       break;
     default:
-      TORCH_INTERNAL_ASSERT(false, "argument ", arg.name(), " has an unexpected type ", type->str());
+      TORCH_INTERNAL_ASSERT(false, "argument ", arg.name(), " has an unexpected type ",
+                            type->str());
   }
   c10::TypePtr element = type->expectRef<c10::ListType>().getElementType();
   if (element->kind() == TypeKind::OptionalType) {
@@ -58,7 +60,8 @@ ArgKind kind_of(const Argument& arg) {
     case TypeKind::BoolType:
       return ArgKind::BoolList;
     default:
-      TORCH_INTERNAL_ASSERT(false, "argument ", arg.name(), " has an unexpected type ", type->str());
+      TORCH_INTERNAL_ASSERT(false, "argument ", arg.name(), " has an unexpected type ",
+                            type->str());
   }
 }
 
@@ -134,7 +137,8 @@ Form make_form(const lowering::Op& op, const OperatorHandle& named, const Operat
 std::vector<Form> forms_of(const lowering::Op& op) {
   const std::string full(op.name);
   const size_t dot = full.find('.');
-  const c10::OperatorName name(full.substr(0, dot), dot == std::string::npos ? "" : full.substr(dot + 1));
+  const c10::OperatorName name(full.substr(0, dot),
+                               dot == std::string::npos ? "" : full.substr(dot + 1));
   const auto named = c10::Dispatcher::singleton().findSchema(name);
   if (!named) return {};  // of another PyTorch version; a test lists those that this one lacks
   std::vector<Form> forms{make_form(op, *named, *named)};

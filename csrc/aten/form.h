@@ -47,7 +47,8 @@ struct Form {
   uint32_t id = 0;
   Style style = Style::Functional;
   c10::OperatorHandle handle;
-  /// The overload that `op->name` names, if it is functional: its meta kernel tells the result types.
+  /// The overload that `op->name` names, if it is functional: its meta kernel tells the result
+  /// types.
   std::optional<c10::OperatorHandle> functional;
   std::vector<FormArg> args;
   /// Arguments that the schema declares as written, in order.

@@ -1,4 +1,5 @@
-// Running an operator on meta tensors: its checks and the types of its results, by PyTorch's own kernels.
+// Running an operator on meta tensors: its checks and the types of its results, by PyTorch's own
+// kernels.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,8 +21,10 @@ class MetaMap {
   std::unordered_map<const c10::TensorImpl*, at::Tensor> known_;
 };
 
-/// Calls the operator with the arguments (all of them, real tensors) on meta tensors and returns its results. Nothing if the
-/// operator has no meta kernel. Throws what PyTorch raises for these arguments.
-std::optional<torch::jit::Stack> run_on_meta(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
+/// Calls the operator with the arguments (all of them, real tensors) on meta tensors and returns
+/// its results. Nothing if the operator has no meta kernel. Throws what PyTorch raises for these
+/// arguments.
+std::optional<torch::jit::Stack> run_on_meta(const c10::OperatorHandle& op,
+                                             c10::ArrayRef<c10::IValue> arguments);
 
 }  // namespace torch_tpu::aten

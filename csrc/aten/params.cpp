@@ -77,7 +77,8 @@ void put_scalar(uint32_t* words, DType dtype, const c10::Scalar& scalar) {
   } else if (scalar.isFloatingPoint()) {
     put_real(words, dtype, scalar.toDouble());
   } else {
-    put_int(words, dtype, scalar.isUnsigned() ? static_cast<int64_t>(scalar.toUInt64()) : scalar.toLong());
+    put_int(words, dtype,
+            scalar.isUnsigned() ? static_cast<int64_t>(scalar.toUInt64()) : scalar.toLong());
   }
 }
 
@@ -91,7 +92,8 @@ void put_value(uint32_t* words, DType dtype, const c10::IValue& value) {
   }
 }
 
-/// A 0-d CPU tensor: most are the numbers that Python operands become, so those go without a dispatch.
+/// A 0-d CPU tensor: most are the numbers that Python operands become, so those go without a
+/// dispatch.
 void put_host_tensor(uint32_t* words, DType dtype, const at::Tensor& tensor) {
   if (!tensor.is_conj() && !tensor.is_neg()) {
     switch (tensor.scalar_type()) {
@@ -140,14 +142,15 @@ const c10::IValue& element_of(const c10::IValue& value, int32_t element) {
 
 }  // namespace
 
-void write_params(const Form& form, const engine::Program& program, c10::ArrayRef<c10::IValue> arguments,
-                  std::span<const int64_t> starts, std::pair<uint64_t, uint64_t> random,
-                  uint32_t* words) {
+void write_params(const Form& form, const engine::Program& program,
+                  c10::ArrayRef<c10::IValue> arguments, std::span<const int64_t> starts,
+                  std::pair<uint64_t, uint64_t> random, uint32_t* words) {
   for (const Param& param : program.params) {
     uint32_t* at = words + param.word;
     switch (param.source) {
       case Param::Source::Scalar:
-        check_convertible(element_of(arguments[form.arg_of_position[param.a]], param.b), param.dtype);
+        check_convertible(element_of(arguments[form.arg_of_position[param.a]], param.b),
+                          param.dtype);
         put_value(at, lowering::carrier(param.dtype),
                   element_of(arguments[form.arg_of_position[param.a]], param.b));
         break;
@@ -171,7 +174,8 @@ void write_params(const Form& form, const engine::Program& program, c10::ArrayRe
   }
 }
 
-std::optional<at::Generator> generator_argument(const Form& form, c10::ArrayRef<c10::IValue> arguments) {
+std::optional<at::Generator> generator_argument(const Form& form,
+                                                c10::ArrayRef<c10::IValue> arguments) {
   if (form.generator_arg < 0) return std::nullopt;
   return arguments[form.generator_arg].toOptional<at::Generator>();
 }

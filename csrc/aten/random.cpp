@@ -1,5 +1,5 @@
-// Random operators: PyTorch's checks of their numbers, which are not part of a program's key, and what
-// the host decides. The numbers themselves are in csrc/lowering/random.cc.
+// Random operators: PyTorch's checks of their numbers, which are not part of a program's key, and
+// what the host decides. The numbers themselves are in csrc/lowering/random.cc.
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/DistributionTemplates.h>
@@ -106,7 +106,8 @@ at::Tensor& normal_tensors_out(const at::Tensor& mean, const at::Tensor& std, Ge
 void check_floating(const at::Tensor& self, const char* name) {
   TORCH_CHECK(at::isFloatingType(self.scalar_type()), name,
               " is a continuous probability distribution. dtype must be a floating point but you "
-              "specified ", self.dtype());
+              "specified ",
+              self.dtype());
 }
 
 at::Tensor& log_normal_(at::Tensor& self, double mean, double std, Generator generator) {
@@ -147,6 +148,13 @@ void fill_integers(const at::Tensor& self, int64_t base, uint64_t range,
          c10::Scalar(static_cast<int64_t>(range)), bits, generator);
 }
 
+/// All integers of 64 bits.
+void fill_bits(const at::Tensor& self, const Generator& generator) {
+  const c10::Scalar none(static_cast<int64_t>(0));
+  native("torch_tpu::random_from_", self, none, none, int64_t{0}, generator);
+}
+
+/// What PyTorch's template calls when it has checked the bounds.
 template <typename>
 struct CheckedIntegers {
   void operator()(at::TensorIterator& target, uint64_t range, int64_t base,
@@ -154,8 +162,7 @@ struct CheckedIntegers {
     fill_integers(target.tensor(0), base, range, generator);
   }
   void operator()(at::TensorIterator& target, const Generator& generator) {
-    const c10::Scalar none(static_cast<int64_t>(0));
-    native("torch_tpu::random_from_", target.tensor(0), none, none, int64_t{0}, generator);
+    fill_bits(target.tensor(0), generator);
   }
 };
 
@@ -174,9 +181,8 @@ uint64_t full_range(at::ScalarType dtype) {
   if (dtype == at::kBool) return 2;
   if (at::isFloatingType(dtype)) {
     int digits = 0;
-    AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, dtype, "random_", [&] {
-      digits = std::numeric_limits<scalar_t>::digits;
-    });
+    AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, dtype, "random_",
+                                    [&] { digits = std::numeric_limits<scalar_t>::digits; });
     return (uint64_t{1} << digits) + 1;
   }
   uint64_t greatest = 0;
@@ -190,10 +196,8 @@ uint64_t full_range(at::ScalarType dtype) {
 at::Tensor& random_(at::Tensor& self, Generator generator) {
   if (self.numel() == 0) return self;
   const uint64_t range = full_range(self.scalar_type());
-  if (range == 0) {  // all of 64 bits
-    CheckedIntegers<void>()(*std::make_unique<at::TensorIterator>(
-                                at::TensorIterator::borrowing_nullary_op(self)),
-                            generator);
+  if (range == 0) {
+    fill_bits(self, generator);
   } else {
     fill_integers(self, 0, range, generator);
   }
@@ -212,9 +216,9 @@ at::Tensor multinomial(const at::Tensor& self, c10::SymInt samples, bool replace
                        Generator generator) {
   const int64_t count = samples.guard_int(__FILE__, __LINE__);
   TORCH_CHECK(self.dim() > 0 && self.dim() <= 2, "prob_dist must be 1 or 2 dim");
-  TORCH_CHECK(at::isFloatingType(self.scalar_type()),
-              "multinomial only supports floating-point dtypes for input, got: ",
-              self.scalar_type());
+  TORCH_CHECK(
+      at::isFloatingType(self.scalar_type()),
+      "multinomial only supports floating-point dtypes for input, got: ", self.scalar_type());
   TORCH_CHECK(count > 0, "cannot sample n_sample <= 0 samples");
   TORCH_CHECK(replacement || count <= self.size(-1),
               "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
@@ -235,19 +239,21 @@ at::Tensor multinomial(const at::Tensor& self, c10::SymInt samples, bool replace
 
 at::Tensor& multinomial_out(const at::Tensor& self, c10::SymInt samples, bool replacement,
                             Generator generator, at::Tensor& out) {
-  TORCH_CHECK(out.scalar_type() == at::kLong, "multinomial expects Long tensor out, got: ",
-              out.scalar_type());
+  TORCH_CHECK(out.scalar_type() == at::kLong,
+              "multinomial expects Long tensor out, got: ", out.scalar_type());
   const at::Tensor result = aten::multinomial(self, samples, replacement, generator);
   at::native::resize_output(out, result.sizes());
   return out.copy_(result);
 }
 
 TORCH_LIBRARY_FRAGMENT(torch_tpu, m) {
-  m.def("random_from_(Tensor(a!) self, Scalar base, Scalar range, int bits, Generator? generator)"
-        " -> Tensor(a!)");
+  m.def(
+      "random_from_(Tensor(a!) self, Scalar base, Scalar range, int bits, Generator? generator)"
+      " -> Tensor(a!)");
   m.def("randperm_(Tensor(a!) self, Generator? generator) -> Tensor(a!)");
-  m.def("multinomial_checked(Tensor self, int num_samples, bool replacement, Generator? generator)"
-        " -> (Tensor, Tensor)");
+  m.def(
+      "multinomial_checked(Tensor self, int num_samples, bool replacement, Generator? generator)"
+      " -> (Tensor, Tensor)");
 }
 
 std::tuple<at::Tensor, at::Tensor> multinomial_meta(const at::Tensor& self, int64_t count, bool,

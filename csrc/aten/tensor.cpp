@@ -41,8 +41,7 @@ at::Tensor empty_strided(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::
   const stablehlo::DType hlo = to_hlo(dtype);
   engine::Device& device = device::engine_device(device_index);
   at::detail::check_size_nonnegative(sizes);
-  const size_t nbytes =
-      at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(dtype));
+  const size_t nbytes = at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(dtype));
   const int64_t numel = c10::multiply_integers(sizes);
   stablehlo::Type base{hlo, {}};
   if (static_cast<size_t>(numel) * c10::elementSize(dtype) == nbytes) {
@@ -50,13 +49,13 @@ at::Tensor empty_strided(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::
   } else {
     base.dims = {static_cast<int64_t>(nbytes / c10::elementSize(dtype))};
   }
-  engine::Storage* storage = device::translated("empty", [&] {
-    return engine::allocate_storage(device, nbytes, std::move(base));
-  });
+  engine::Storage* storage = device::translated(
+      "empty", [&] { return engine::allocate_storage(device, nbytes, std::move(base)); });
   return tensor_over(device::make_storage(storage), dtype, sizes, strides);
 }
 
-at::Tensor empty_contiguous(c10::IntArrayRef sizes, c10::ScalarType dtype, c10::DeviceIndex device) {
+at::Tensor empty_contiguous(c10::IntArrayRef sizes, c10::ScalarType dtype,
+                            c10::DeviceIndex device) {
   at::detail::check_size_nonnegative(sizes);
   c10::SmallVector<int64_t, 8> strides(sizes.size());
   int64_t stride = 1;

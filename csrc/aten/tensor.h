@@ -9,14 +9,16 @@
 namespace torch_tpu::aten {
 
 /// A tensor over a new storage without value, of logical type `type` and dense strides.
-at::Tensor make_tensor(engine::Device& device, const stablehlo::Type& type, const stablehlo::Dims& strides);
+at::Tensor make_tensor(engine::Device& device, const stablehlo::Type& type,
+                       const stablehlo::Dims& strides);
 
 /// torch.empty_strided on a device: no device work.
 at::Tensor empty_strided(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype,
                          c10::DeviceIndex device);
 at::Tensor empty_contiguous(c10::IntArrayRef sizes, c10::ScalarType dtype, c10::DeviceIndex device);
 
-/// What the tensor shows, dense and in logical order, without conj and neg bits: itself if it is that already.
+/// What the tensor shows, dense and in logical order, without conj and neg bits: itself if it is
+/// that already.
 at::Tensor dense(const at::Tensor& tensor);
 
 }  // namespace torch_tpu::aten

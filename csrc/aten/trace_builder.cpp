@@ -97,12 +97,16 @@ class TraceBuilder {
 
   /// PyTorch's rule for operators that write: every element has its own memory.
   void check_overlaps() const {
+    // One value for all: PyTorch lets the elements share memory.
+    const std::string_view name = form_.op->name;
+    if (name.starts_with("aten::fill_") || name == "aten::zero_") return;
     for (const at::Tensor& tensor : written()) {
       if (tensor.defined()) at::assert_no_internal_overlap(tensor);
     }
   }
 
-  /// What the lowering has to compute: by the functional overload's meta kernel, or else the written tensors.
+  /// What the lowering has to compute: by the functional overload's meta kernel, or else the
+  /// written tensors.
   void find_out_types() {
     const std::optional<Stack> checked = run_on_meta(form_.handle, arguments_);
     std::vector<at::Tensor> results;
@@ -111,7 +115,8 @@ class TraceBuilder {
       for (const c10::IValue& value : *checked) flatten(value, results);
       drop_unwanted(results);
     } else if (form_.functional) {
-      const std::optional<Stack> functional = run_on_meta(*form_.functional, functional_arguments());
+      const std::optional<Stack> functional =
+          run_on_meta(*form_.functional, functional_arguments());
       if (!functional) missing_meta();
       for (const c10::IValue& value : *functional) flatten(value, results);
       check_written(results);
@@ -124,7 +129,8 @@ class TraceBuilder {
     results_ = std::move(results);
   }
 
-  /// Backward operators say in `output_mask` which results are wanted; some meta kernels give them all.
+  /// Backward operators say in `output_mask` which results are wanted; some meta kernels give them
+  /// all.
   void drop_unwanted(std::vector<at::Tensor>& results) const {
     const std::optional<int> mask = form_.handle.schema().argumentIndexWithName("output_mask");
     if (!mask || !arguments_[*mask].isBoolList()) return;
@@ -136,7 +142,8 @@ class TraceBuilder {
 
   [[noreturn]] void missing_meta() const {
     TORCH_CHECK_NOT_IMPLEMENTED(false, "The tpu device cannot tell the result types of ",
-                                form_.handle.operator_name(), ": PyTorch has no meta kernel for it.");
+                                form_.handle.operator_name(),
+                                ": PyTorch has no meta kernel for it.");
   }
 
   std::vector<c10::IValue> functional_arguments() const {
@@ -176,8 +183,9 @@ class TraceBuilder {
     TensorRef ref;
     SeenTensor seen;
     see(tensor, seen);
-    ref.view = {seen.plan.kind,           seen.dtype,       to_dims(tensor.sizes()),
-                to_dims(tensor.strides()), tensor.is_conj(), tensor.is_neg()};
+    ref.view = {seen.plan.kind,          seen.dtype,
+                to_dims(tensor.sizes()), to_dims(tensor.strides()),
+                tensor.is_conj(),        tensor.is_neg()};
     ref.first_start = next_start_;
     next_start_ += seen.plan.num_starts;
     if (seen.plan.kind == ViewKind::Empty) return ref;
@@ -201,7 +209,8 @@ class TraceBuilder {
 
   bool is_static(const FormArg& arg, const lowering::Scalar& scalar) const {
     if (arg.is_static) return true;
-    if (scalar.kind != lowering::ScalarKind::Int && scalar.kind != lowering::ScalarKind::Float) return false;
+    if (scalar.kind != lowering::ScalarKind::Int && scalar.kind != lowering::ScalarKind::Float)
+      return false;
     for (double special : form_.op->special_values) {
       if (scalar.number.real() == special) return true;
     }
@@ -221,7 +230,8 @@ class TraceBuilder {
 
   TraceArgument argument(const c10::IValue& value, const FormArg& arg) {
     TraceArgument out;
-    if (arg.kind == ArgKind::Ignored || arg.kind == ArgKind::Generator || value.isNone()) return out;
+    if (arg.kind == ArgKind::Ignored || arg.kind == ArgKind::Generator || value.isNone())
+      return out;
     switch (arg.kind) {
       case ArgKind::Tensor:
         return tensor_argument(value.toTensor());
@@ -234,7 +244,8 @@ class TraceBuilder {
           }
           const at::Tensor& tensor = element.toTensor();
           TORCH_CHECK(tensor.device().is_privateuseone(), form_.user_name,
-                      ": a list of tensors must be on the tpu device, but one is on ", tensor.device());
+                      ": a list of tensors must be on the tpu device, but one is on ",
+                      tensor.device());
           refs.push_back(ref_of(tensor));
         }
         out.data = std::move(refs);
@@ -316,7 +327,8 @@ class TraceBuilder {
       const FormArg& arg = form_.args[i];
       if (arg.position < 0 || arguments_[i].isNone()) continue;
       if (!chosen.empty() && std::count(chosen.begin(), chosen.end(), arg.position) == 0) continue;
-      if (arg.kind == ArgKind::Tensor || (arg.kind == ArgKind::Scalar && arguments_[i].isTensor())) {
+      if (arg.kind == ArgKind::Tensor ||
+          (arg.kind == ArgKind::Scalar && arguments_[i].isTensor())) {
         const at::Tensor& tensor = arguments_[i].toTensor();
         if (!tensor.defined()) continue;
         state = at::native::update_result_type_state(tensor, state);
@@ -349,7 +361,8 @@ class TraceBuilder {
       } else {
         result.type = call_.outs[k];
         const bool dense = results_[k].is_non_overlapping_and_dense();
-        result.strides = dense ? to_dims(results_[k].strides()) : contiguous_strides(result.type.dims);
+        result.strides =
+            dense ? to_dims(results_[k].strides()) : contiguous_strides(result.type.dims);
       }
       call_.results.push_back(std::move(result));
     }

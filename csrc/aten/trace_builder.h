@@ -22,8 +22,8 @@ struct BuiltCall {
   std::vector<Resize> resizes;
 };
 
-/// Checks the call as PyTorch would, by running it on meta tensors (which raises PyTorch's own errors), and
-/// records it.
+/// Checks the call as PyTorch would, by running it on meta tensors (which raises PyTorch's own
+/// errors), and records it.
 BuiltCall build_call(const Form& form, const CallKey& key, const torch::jit::Stack& stack);
 
 }  // namespace torch_tpu::aten

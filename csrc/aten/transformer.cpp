@@ -62,14 +62,14 @@ std::array<at::Tensor, 3> project(const at::Tensor& query, const at::Tensor& key
 }
 
 std::tuple<at::Tensor, at::Tensor> multi_head_attention(
-    const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, int64_t size, int64_t heads,
-    const at::Tensor& qkv_weight, const at::Tensor& qkv_bias, const at::Tensor& proj_weight,
-    const at::Tensor& proj_bias, const OptionalTensor& mask, bool need_weights, bool average_weights,
-    std::optional<int64_t> mask_type) {
+    const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, int64_t size,
+    int64_t heads, const at::Tensor& qkv_weight, const at::Tensor& qkv_bias,
+    const at::Tensor& proj_weight, const at::Tensor& proj_bias, const OptionalTensor& mask,
+    bool need_weights, bool average_weights, std::optional<int64_t> mask_type) {
   TORCH_CHECK(query.dim() == 3 && key.dim() == 3 && value.dim() == 3,
               "expected 3-D `query`, `key` and `value`");
-  TORCH_CHECK(query.size(2) == size, "passed-in embed_dim ", size, " didn't match last dim of query ",
-              query.size(2));
+  TORCH_CHECK(query.size(2) == size, "passed-in embed_dim ", size,
+              " didn't match last dim of query ", query.size(2));
   const auto [q, k, v] = project(query, key, value, size, heads, {qkv_weight, qkv_bias});
   const OptionalTensor left_out = excluded(mask, mask_type);
   if (!need_weights) {
@@ -88,14 +88,15 @@ std::tuple<at::Tensor, at::Tensor> multi_head_attention(
           average_weights ? weights.mean(1) : weights};
 }
 
-at::Tensor encoder_layer(const at::Tensor& src, int64_t size, int64_t heads, const at::Tensor& qkv_weight,
-                         const at::Tensor& qkv_bias, const at::Tensor& proj_weight,
-                         const at::Tensor& proj_bias, bool use_gelu, bool norm_first, double eps,
-                         const at::Tensor& norm1_weight, const at::Tensor& norm1_bias,
-                         const at::Tensor& norm2_weight, const at::Tensor& norm2_bias,
-                         const at::Tensor& ffn1_weight, const at::Tensor& ffn1_bias,
-                         const at::Tensor& ffn2_weight, const at::Tensor& ffn2_bias,
-                         const OptionalTensor& mask, std::optional<int64_t> mask_type) {
+at::Tensor encoder_layer(const at::Tensor& src, int64_t size, int64_t heads,
+                         const at::Tensor& qkv_weight, const at::Tensor& qkv_bias,
+                         const at::Tensor& proj_weight, const at::Tensor& proj_bias, bool use_gelu,
+                         bool norm_first, double eps, const at::Tensor& norm1_weight,
+                         const at::Tensor& norm1_bias, const at::Tensor& norm2_weight,
+                         const at::Tensor& norm2_bias, const at::Tensor& ffn1_weight,
+                         const at::Tensor& ffn1_bias, const at::Tensor& ffn2_weight,
+                         const at::Tensor& ffn2_bias, const OptionalTensor& mask,
+                         std::optional<int64_t> mask_type) {
   if (src.numel() == 0) return src.clone();
   const auto norm1 = [&](const at::Tensor& x) {
     return at::layer_norm(x, {size}, norm1_weight, norm1_bias, eps);

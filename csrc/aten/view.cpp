@@ -1,5 +1,5 @@
-// View operators: metadata only, by PyTorch's own functions. The others (select, slice, transpose, expand, ...) are
-// composed of as_strided.
+// View operators: metadata only, by PyTorch's own functions. The others (select, slice, transpose,
+// expand, ...) are composed of as_strided.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/alias_native.h>
@@ -18,8 +18,8 @@ at::Tensor view(const at::Tensor& self, c10::SymIntArrayRef sizes) {
   return at::native::view(self, C10_AS_INTARRAYREF_SLOW(sizes));
 }
 
-at::Tensor as_strided(const at::Tensor& self, c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides,
-                      std::optional<c10::SymInt> offset) {
+at::Tensor as_strided(const at::Tensor& self, c10::SymIntArrayRef sizes,
+                      c10::SymIntArrayRef strides, std::optional<c10::SymInt> offset) {
   std::optional<int64_t> start;
   if (offset) start = offset->guard_int(__FILE__, __LINE__);
   return at::native::as_strided_tensorimpl(self, C10_AS_INTARRAYREF_SLOW(sizes),

@@ -31,10 +31,20 @@ std::vector<std::pair<uintptr_t, size_t>> storages(c10::DeviceIndex index) {
   return device::engine_device(index).storages();
 }
 
+double memory_fraction(c10::DeviceIndex index) {
+  return device::engine_device(index).memory_fraction();
+}
+
+void set_memory_fraction(c10::DeviceIndex index, double fraction) {
+  device::engine_device(index).set_memory_fraction(fraction);
+}
+
 }  // namespace
 
 void bind_memory(py::module_& m) {
   m.def("memory_stats", torch::wrap_pybind_function(memory_stats));
+  m.def("memory_fraction", torch::wrap_pybind_function(memory_fraction));
+  m.def("set_memory_fraction", torch::wrap_pybind_function(set_memory_fraction));
   m.def("storages", torch::wrap_pybind_function(storages));
   m.def("memory_info", torch::wrap_pybind_function(device::memory_info));
   m.def("reset_peak_memory_stats", torch::wrap_pybind_function(device::reset_peak_memory_stats));

@@ -66,16 +66,34 @@ Allocator& instance() {
   return *allocator;
 }
 
+/// The live storage that an address is within, or null.
+engine::Storage* find(const void* address) {
+  const auto value = reinterpret_cast<uintptr_t>(address);
+  if (!engine::is_device_address(value) || !engine::Runtime::started()) return nullptr;
+  engine::Runtime& runtime = engine::Runtime::get();
+  for (int i = 0; i < runtime.device_count(); ++i) {
+    if (engine::Storage* found = runtime.device(i).find(value)) return found;
+  }
+  return nullptr;
+}
+
 REGISTER_ALLOCATOR(c10::DeviceType::PrivateUse1, &instance());
 
 }  // namespace
 
 engine::Storage& storage_of(const c10::StorageImpl& storage) {
   const c10::DataPtr& ptr = storage.data_ptr();
-  TORCH_CHECK(ptr.get_deleter() == &delete_storage,
-              "expected a storage of the tpu device, but this one is on ", storage.device(),
-              ptr.device().is_privateuseone() ? " and was not made by it" : "");
-  return *static_cast<engine::Storage*>(ptr.get_context());
+  if (ptr.get_deleter() == &delete_storage) [[likely]] {
+    return *static_cast<engine::Storage*>(ptr.get_context());
+  }
+  TORCH_CHECK(ptr.device().is_privateuseone(),
+              "expected a storage of the tpu device, but this one is on ", ptr.device());
+  // at::from_blob of one of our addresses: torch reads and writes storages through such aliases.
+  engine::Storage* found = find(ptr.get());
+  TORCH_CHECK(found && found->address == reinterpret_cast<uintptr_t>(ptr.get()),
+              "this storage of the tpu device was not made by it: its address, ", ptr.get(),
+              ", is not the start of one of its storages");
+  return *found;
 }
 
 c10::DataPtr data_ptr_of(engine::Storage* storage) {
@@ -107,16 +125,9 @@ void resize_storage(c10::StorageImpl& storage, size_t nbytes) {
 }
 
 c10::Device device_of_address(const void* address) {
-  const auto value = reinterpret_cast<uintptr_t>(address);
-  TORCH_CHECK(engine::is_device_address(value), "the address ", address,
-              " is not one of the tpu device");
-  const int count = engine::Runtime::started() ? device_count() : 0;
-  for (int i = 0; i + 1 < count; ++i) {
-    if (engine::Runtime::get().device(i).owns(value)) {
-      return {c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(i)};
-    }
-  }
-  return {c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(count > 0 ? count - 1 : 0)};
+  const engine::Storage* found = find(address);
+  TORCH_CHECK(found, "the address ", address, " is not one of the tpu device");
+  return {c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(found->device.index())};
 }
 
 }  // namespace torch_tpu::device

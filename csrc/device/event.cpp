@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <optional>
 #include <vector>
 
@@ -19,13 +20,21 @@ struct Event::Mark {
   std::vector<pjrt::Event> work;
   bool timed = false;
   std::mutex mutex;
+  std::condition_variable all_ended;
   size_t left = 0;          // parts of the work that have not ended
   Clock::time_point ended;  // when the last part did
 
   /// Runs on threads of the plugin.
   void one_ended() {
     std::lock_guard lock(mutex);
-    if (--left == 0) ended = Clock::now();
+    if (--left > 0) return;
+    ended = Clock::now();
+    all_ended.notify_all();
+  }
+  /// The runtime may tell a waiting thread of the end before it runs one_ended().
+  void wait_for_time() {
+    std::unique_lock lock(mutex);
+    all_ended.wait(lock, [this] { return left == 0; });
   }
   std::optional<Clock::time_point> end_time() {
     std::lock_guard lock(mutex);
@@ -59,6 +68,7 @@ void Event::record(c10::DeviceIndex index, bool timed) {
 bool Event::query() const {
   const auto mark = this->mark();
   if (!mark) return true;
+  if (mark->timed) return mark->end_time().has_value();
   for (const pjrt::Event& event : mark->work) {
     if (!event.is_ready()) return false;
   }
@@ -71,6 +81,7 @@ void Event::synchronize() const {
   translated("Event.synchronize", [&] {
     const engine::WaitScope wait;
     for (const pjrt::Event& event : mark->work) event.await();
+    if (mark->timed) mark->wait_for_time();
   });
 }
 

@@ -13,7 +13,8 @@ std::string text(const char* name) {
 }
 
 [[noreturn]] void refuse(const char* name, const std::string& value, std::string_view expected) {
-  throw std::invalid_argument(std::string(name) + "=" + value + ": expected " + std::string(expected));
+  throw std::invalid_argument(std::string(name) + "=" + value + ": expected " +
+                              std::string(expected));
 }
 
 bool flag(const char* name, bool otherwise) {

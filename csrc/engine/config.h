@@ -24,7 +24,8 @@ struct Config {
   std::string cache_dir;
   /// TORCH_TPU_CACHE_SIZE_MB: bound of the disk cache; the least recently used go first.
   int64_t cache_bytes = int64_t{4} << 30;
-  /// TORCH_TPU_MEMORY_LIMIT_MB: device memory where the plugin does not say; 0: the machine's memory.
+  /// TORCH_TPU_MEMORY_LIMIT_MB: device memory where the plugin does not say; 0: the machine's
+  /// memory.
   int64_t memory_limit = 0;
 };
 

@@ -17,15 +17,16 @@ using stablehlo::Type;
 
 namespace {
 
-/// Up to this size a read waits for the value and copies it under the lock; PJRT's own transfer costs tens of
-/// microseconds whatever the size.
+/// Up to this size a read waits for the value and copies it under the lock; PJRT's own transfer
+/// costs tens of microseconds whatever the size.
 constexpr size_t kDirectReadBytes = 64 << 10;
 
 int64_t limit_of(const pjrt::Device& device, bool is_host) {
   if (config().memory_limit > 0) return config().memory_limit;
-  if (const auto stats = device.memory_stats(); stats && stats->bytes_limit) return *stats->bytes_limit;
+  if (const auto stats = device.memory_stats(); stats && stats->bytes_limit)
+    return *stats->bytes_limit;
   if (!is_host) return INT64_MAX;
-  struct sysinfo info {};
+  struct sysinfo info{};
   sysinfo(&info);
   return static_cast<int64_t>(info.totalram) * info.mem_unit;
 }
@@ -55,13 +56,27 @@ void Device::reset_peak_memory() {
   memory_.peak_allocated = memory_.allocated;
 }
 
+double Device::memory_fraction() {
+  std::lock_guard lock(memory_mutex_);
+  return memory_fraction_;
+}
+
+void Device::set_memory_fraction(double fraction) {
+  std::lock_guard lock(memory_mutex_);
+  memory_fraction_ = fraction;
+}
+
 void Device::require_room(int64_t bytes) {
-  if (bytes <= memory_limit_ - memory_.allocated) return;
+  const int64_t limit =
+      memory_fraction_ < 1
+          ? static_cast<int64_t>(static_cast<double>(memory_limit_) * memory_fraction_)
+          : memory_limit_;
+  if (bytes <= limit - memory_.allocated) return;
   ++memory_.out_of_memory;
-  throw OutOfDeviceMemory("tpu:" + std::to_string(index_) + " is out of memory: tried to allocate " +
-                          gib(bytes) + ", but " + gib(memory_.allocated) + " of " +
-                          gib(memory_limit_) + " are in use. Free tensors that are no longer " +
-                          "needed, or use smaller ones.");
+  throw OutOfDeviceMemory(
+      "tpu:" + std::to_string(index_) + " is out of memory: tried to allocate " + gib(bytes) +
+      ", but " + gib(memory_.allocated) + " of " + gib(limit) +
+      " are in use. Free tensors that are no longer " + "needed, or use smaller ones.");
 }
 
 void Device::check_room(const Type& type) {
@@ -117,12 +132,12 @@ void Device::change_size(Storage& storage, size_t nbytes) {
   storage.nbytes = nbytes;
 }
 
-bool Device::owns(uintptr_t address) {
+Storage* Device::find(uintptr_t address) {
   std::lock_guard lock(memory_mutex_);
   for (Storage* s = live_; s; s = s->next) {
-    if (address >= s->address && address - s->address < std::max<size_t>(s->nbytes, 1)) return true;
+    if (address >= s->address && address - s->address < std::max<size_t>(s->nbytes, 1)) return s;
   }
-  return false;
+  return nullptr;
 }
 
 std::vector<std::pair<uintptr_t, size_t>> Device::storages() {
@@ -150,7 +165,8 @@ void Device::download_part(Storage& storage, size_t first, size_t count, void* d
     return;
   }
   if (is_host_ && count <= kDirectReadBytes) {
-    // The value may be replaced, even dropped, while we wait without the lock; then the newer one is as good as any.
+    // The value may be replaced, even dropped, while we wait without the lock; then the newer one
+    // is as good as any.
     while (storage.value && !storage.value.is_ready()) {
       const pjrt::Event ready = storage.value.ready_event();
       lock.unlock();
@@ -210,7 +226,8 @@ void Device::raise_pending_error() {
     if (!error_pending_) return;
     error_pending_ = false;
     const pjrt::Buffer newest = std::exchange(error_word_, {});
-    newest.to_host(word.data(), sizeof word).await();  // throws if a program that was to write it failed
+    newest.to_host(word.data(), sizeof word)
+        .await();  // throws if a program that was to write it failed
     if (word[0] == 0) return;
   }
   const auto [site, value, size, dim] = word;
@@ -219,8 +236,9 @@ void Device::raise_pending_error() {
   message += dim >= 0 ? "dimension " + std::to_string(dim) + " of size " : "size ";
   message += std::to_string(size);
   if (!config().launch_blocking) {
-    message += ". The device found it, and it is reported when something is read back: set "
-               "TORCH_TPU_LAUNCH_BLOCKING=1 to get the error at the call that did it.";
+    message +=
+        ". The device found it, and it is reported when something is read back: set "
+        "TORCH_TPU_LAUNCH_BLOCKING=1 to get the error at the call that did it.";
   }
   throw DeviceIndexError(message);
 }

@@ -46,6 +46,9 @@ class Device {
   /// True if device memory is host memory, so that small reads need no transfer.
   bool is_host() const { return is_host_; }
   int64_t memory_limit() const { return memory_limit_; }
+  /// The part of it that storages may fill, from 0 to 1.
+  double memory_fraction();
+  void set_memory_fraction(double fraction);
 
   /// Serializes executions, and every change of a storage's value.
   /// Refused in a forked child, where the thread that holds it may not exist.
@@ -63,8 +66,8 @@ class Device {
   /// Throws OutOfDeviceMemory if a new value of this type would not fit.
   void check_room(const stablehlo::Type& type);
   void change_size(Storage& storage, size_t nbytes);
-  /// True if the address is within a live storage of this device. Walks all storages.
-  bool owns(uintptr_t address);
+  /// The live storage of this device that the address is within, or null. Walks all storages.
+  Storage* find(uintptr_t address);
   /// (address, bytes) of each live storage.
   std::vector<std::pair<uintptr_t, size_t>> storages();
 
@@ -73,7 +76,8 @@ class Device {
   pjrt::Buffer upload(const void* data, const stablehlo::Type& type);
   /// Waits for the storage's value and copies it to `dst`; zeros if there is none. Blocks.
   void download(Storage& storage, void* dst);
-  /// Copies `count` bytes from byte `first` of the value; on host devices without a transfer of the rest. Blocks.
+  /// Copies `count` bytes from byte `first` of the value; on host devices without a transfer of the
+  /// rest. Blocks.
   void download_part(Storage& storage, size_t first, size_t count, void* dst);
 
   // ---- errors found on the device
@@ -95,6 +99,7 @@ class Device {
   int index_;
   bool is_host_;
   int64_t memory_limit_;
+  double memory_fraction_ = 1;  // guarded by memory_mutex_
   std::mutex mutex_;
 
   std::mutex memory_mutex_;

@@ -53,16 +53,17 @@ std::optional<std::string> read_file(const std::string& path) {
   return content;
 }
 
-/// The plugin's fingerprint, noted in the folder with the file's size and time: hashing a library of hundreds of
-/// megabytes at every start would cost more than the cache saves.
+/// The plugin's fingerprint, noted in the folder with the file's size and time: hashing a library
+/// of hundreds of megabytes at every start would cost more than the cache saves.
 std::string plugin_fingerprint(const pjrt::Plugin& plugin, const std::string& folder) {
-  struct stat file {};
+  struct stat file{};
   if (stat(plugin.path().c_str(), &file) != 0) return plugin.fingerprint();
   const std::string facts = plugin.path() + "\n" + std::to_string(file.st_size) + "\n" +
                             std::to_string(file.st_mtim.tv_sec) + "." +
                             std::to_string(file.st_mtim.tv_nsec) + "\n";
   const std::string note =
-      folder + "/" + std::to_string(hash_bytes(plugin.path().data(), plugin.path().size(), 4)) + ".plugin";
+      folder + "/" + std::to_string(hash_bytes(plugin.path().data(), plugin.path().size(), 4)) +
+      ".plugin";
   if (const auto known = read_file(note); known && known->rfind(facts, 0) == 0) {
     return known->substr(facts.size());
   }
@@ -86,9 +87,9 @@ std::string identity(const std::string& folder) {
 
 DiskCache& DiskCache::get() {
   static DiskCache* instance =
-      config().disk_cache ? new DiskCache(config().cache_dir, config().cache_bytes,
-                                        identity(config().cache_dir))
-                          : new DiskCache("", 0, "");
+      config().disk_cache
+          ? new DiskCache(config().cache_dir, config().cache_bytes, identity(config().cache_dir))
+          : new DiskCache("", 0, "");
   return *instance;
 }
 
@@ -147,8 +148,8 @@ void DiskCache::store(const std::string& key, const std::string& executable) {
   header.key_size = key.size();
   header.executable_size = executable.size();
   header.checksum = checksum(key, executable);
-  const std::string aside = folder_ + "/." + std::to_string(getpid()) + "." +
-                            std::to_string(temporary_++) + ".tmp";
+  const std::string aside =
+      folder_ + "/." + std::to_string(getpid()) + "." + std::to_string(temporary_++) + ".tmp";
   std::error_code ignored;
   {
     std::ofstream file(aside, std::ios::binary | std::ios::trunc);
@@ -199,7 +200,8 @@ void DiskCache::trim() {
       total += size;
     }
   }
-  std::sort(files.begin(), files.end(), [](const File& a, const File& b) { return a.time < b.time; });
+  std::sort(files.begin(), files.end(),
+            [](const File& a, const File& b) { return a.time < b.time; });
   for (const File& file : files) {
     if (total <= max_bytes_) break;
     std::error_code gone;

@@ -1,8 +1,9 @@
 // Executables on disk, so that a program is compiled once per machine and not once per process.
 //
-// One file per program. Its name is a hash; the file holds the whole key (plugin, CPU, options, program text), which
-// is compared, and a checksum of everything. Files are written aside and renamed, so a reader sees a whole file or
-// none, and several processes may share a folder. No failure here is an error for the user: the program is compiled.
+// One file per program. Its name is a hash; the file holds the whole key (plugin, CPU, options,
+// program text), which is compared, and a checksum of everything. Files are written aside and
+// renamed, so a reader sees a whole file or none, and several processes may share a folder. No
+// failure here is an error for the user: the program is compiled.
 #pragma once
 
 #include <atomic>

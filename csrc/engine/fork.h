@@ -1,4 +1,5 @@
-// A child of a process in which the runtime was started cannot use it: its threads do not exist there.
+// A child of a process in which the runtime was started cannot use it: its threads do not exist
+// there.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// Hashes of keys and files. They only speed up a comparison of the whole key; nothing relies on them.
+// Hashes of keys and files. They only speed up a comparison of the whole key; nothing relies on
+// them.
 #pragma once
 
 #include <cstddef>

@@ -34,7 +34,7 @@ class Lowerer {
 
  private:
   struct Slot {
-    Value current;      // null: not read or written yet
+    Value current;  // null: not read or written yet
     int64_t parameter = -1;
     bool written = false;
   };
@@ -58,9 +58,8 @@ class Lowerer {
   Values starts_of(const TensorRef& ref) {
     Values starts;
     const int count = lowering::num_starts(ref.view);
-    const DType dtype = ref.slot >= 0 && trace_.slots[ref.slot].numel() > INT32_MAX / 16
-                            ? DType::S64
-                            : DType::S32;
+    const DType dtype =
+        ref.slot >= 0 && trace_.slots[ref.slot].numel() > INT32_MAX / 16 ? DType::S64 : DType::S32;
     for (int i = 0; i < count; ++i) {
       starts.push_back(state_.params.get(builder_, {.source = Param::Source::ViewStart,
                                                     .call = state_.call,
@@ -81,7 +80,8 @@ class Lowerer {
     if (ref.view.kind == ViewKind::Empty) return;
     value = lowering::cast(value, ref.view.dtype);
     if (value.dims() != ref.view.sizes) {
-      throw BuildError("a result of " + to_string(value.type()) + " cannot be written to a tensor of " +
+      throw BuildError("a result of " + to_string(value.type()) +
+                       " cannot be written to a tensor of " +
                        to_string(Type{ref.view.dtype, ref.view.sizes}));
     }
     const bool whole = ref.view.kind == ViewKind::Whole;
@@ -183,7 +183,8 @@ class Lowerer {
   /// As profiles show it: the operator without namespace, such as add_Tensor.
   std::string module_name() const {
     std::string name(trace_.calls.size() == 1 ? trace_.calls[0].op->name : "fused");
-    if (const size_t colons = name.find("::"); colons != std::string::npos) name.erase(0, colons + 2);
+    if (const size_t colons = name.find("::"); colons != std::string::npos)
+      name.erase(0, colons + 2);
     for (char& c : name) {
       if (!isalnum(static_cast<unsigned char>(c))) c = '_';
     }

@@ -34,7 +34,8 @@ class SmallArray {
   T* data_ = stack_.data();
 };
 
-/// Executables in use by their program text: keys may differ in what the program does not depend on.
+/// Executables in use by their program text: keys may differ in what the program does not depend
+/// on.
 class LiveExecutables {
  public:
   static LiveExecutables& get() {
@@ -48,9 +49,11 @@ class LiveExecutables {
     return found == by_text_.end() ? nullptr : found->second.lock();
   }
 
-  void add(const std::string& text, const std::shared_ptr<const pjrt::LoadedExecutable>& executable) {
+  void add(const std::string& text,
+           const std::shared_ptr<const pjrt::LoadedExecutable>& executable) {
     std::lock_guard lock(mutex_);
-    if (by_text_.size() % 64 == 0) std::erase_if(by_text_, [](const auto& entry) { return entry.second.expired(); });
+    if (by_text_.size() % 64 == 0)
+      std::erase_if(by_text_, [](const auto& entry) { return entry.second.expired(); });
     by_text_[text] = executable;
   }
 

@@ -20,11 +20,12 @@ struct Program {
   int64_t site = 0;            // see sites.h
   /// Null if nothing is to be computed (only empty results). Programs with the same text share it.
   std::shared_ptr<const pjrt::LoadedExecutable> executable;
-  /// Where the last call's results go, in order; the caller makes tensors of the Fresh ones from it.
+  /// Where the last call's results go, in order; the caller makes tensors of the Fresh ones from
+  /// it.
   std::vector<Result> results;
 
-  /// The parameter words of the last run on each device and their operand: a scalar that stays the same is sent
-  /// once. Guarded by the device's mutex.
+  /// The parameter words of the last run on each device and their operand: a scalar that stays the
+  /// same is sent once. Guarded by the device's mutex.
   struct LastWords {
     std::vector<uint32_t> words;
     pjrt::Buffer operand;
@@ -35,9 +36,9 @@ struct Program {
 /// Lowers a trace and compiles it, or takes the executable from the disk cache. Blocks.
 std::shared_ptr<Program> compile(const Trace& trace, const std::string& site_name);
 
-/// Starts a program on the device. `slots` are the storages of its trace, `words` its parameter words. Replaces the
-/// values of written slots and gives the fresh results, in order, to the storages `fresh`. May block while many
-/// programs are in flight.
+/// Starts a program on the device. `slots` are the storages of its trace, `words` its parameter
+/// words. Replaces the values of written slots and gives the fresh results, in order, to the
+/// storages `fresh`. May block while many programs are in flight.
 void run(Program& program, Device& device, std::span<Storage* const> slots, const uint32_t* words,
          std::span<Storage* const> fresh);
 

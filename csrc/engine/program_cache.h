@@ -15,8 +15,8 @@ namespace torch_tpu::engine {
 
 using KeyWords = std::span<const uint64_t>;
 
-/// Thread-safe. A hit compares the whole key. Concurrent misses on one key make the program once. Holds at most
-/// `capacity` programs: the least recently used tenth goes when it is full.
+/// Thread-safe. A hit compares the whole key. Concurrent misses on one key make the program once.
+/// Holds at most `capacity` programs: the least recently used tenth goes when it is full.
 class ProgramCache {
  public:
   static ProgramCache& get();
@@ -24,8 +24,8 @@ class ProgramCache {
 
   /// Null if there is none.
   std::shared_ptr<Program> find(KeyWords key, uint64_t hash);
-  /// Finds, waits for another thread that is making it, or makes it. If make() throws, nothing is kept, and a
-  /// waiting thread tries for itself. Blocks.
+  /// Finds, waits for another thread that is making it, or makes it. If make() throws, nothing is
+  /// kept, and a waiting thread tries for itself. Blocks.
   std::shared_ptr<Program> find_or_make(KeyWords key, uint64_t hash,
                                         const std::function<std::shared_ptr<Program>()>& make);
   /// The program that was made last; null if there is none.

@@ -33,7 +33,8 @@ void quiet_plugin_logs() {
   setenv("TPU_MIN_LOG_LEVEL", "3", 0);
 }
 
-/// Sends stderr to /dev/null for its lifetime: plugins print while they load, before any log level applies.
+/// Sends stderr to /dev/null for its lifetime: plugins print while they load, before any log level
+/// applies.
 class QuietStderr {
  public:
   QuietStderr() {
@@ -92,7 +93,8 @@ std::atomic<bool> bad_fork{false};
 
 void throw_bad_fork() {
   throw std::runtime_error(
-      "The tpu device cannot be used in a process forked after it was started: the runtime's threads "
+      "The tpu device cannot be used in a process forked after it was started: the runtime's "
+      "threads "
       "do not exist there. Use the 'spawn' start method of multiprocessing (DataLoader: "
       "multiprocessing_context='spawn'), or keep tensors on the CPU in worker processes.");
 }
@@ -129,7 +131,8 @@ Runtime::Runtime() : client_(start_client()), compile_options_(options_for(*clie
   int index = 0;
   const bool is_cpu = client_->platform_name() == "cpu";
   for (const pjrt::Device& device : client_->addressable_devices()) {
-    if (is_cpu && index == config().cpu_devices) break;  // a plugin may not know the option that limits them
+    if (is_cpu && index == config().cpu_devices)
+      break;  // a plugin may not know the option that limits them
     devices_.push_back(std::make_unique<Device>(*client_, device, index++));
   }
 }
@@ -142,7 +145,8 @@ Runtime& Runtime::get() {
   static std::mutex mutex;
   std::lock_guard lock(mutex);
   if (!instance.load()) {
-    // Never destroyed: plugins do not survive their own destructors at exit, and work may be pending.
+    // Never destroyed: plugins do not survive their own destructors at exit, and work may be
+    // pending.
     instance.store(new Runtime, std::memory_order_release);
     pthread_atfork(nullptr, nullptr, [] { bad_fork.store(true); });
   }
@@ -158,7 +162,8 @@ int device_count_hint() noexcept {
     const PluginChoice choice = plugin_choice();
     if (choice.path.empty()) return 0;
     if (Runtime::started()) return Runtime::get().device_count();
-    if (choice.kind == "cpu") return access(choice.path.c_str(), R_OK) == 0 ? config().cpu_devices : 0;
+    if (choice.kind == "cpu")
+      return access(choice.path.c_str(), R_OK) == 0 ? config().cpu_devices : 0;
     return Runtime::get().device_count();
   } catch (...) {
     return 0;

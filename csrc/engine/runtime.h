@@ -14,20 +14,21 @@
 namespace torch_tpu::engine {
 
 struct Counters {
-  std::atomic<int64_t> compiles{0};          // programs that XLA compiled
-  std::atomic<int64_t> executions{0};        // programs started
-  std::atomic<int64_t> cache_hits{0};        // calls served by a program in memory
-  std::atomic<int64_t> disk_cache_hits{0};   // programs loaded from the disk cache
+  std::atomic<int64_t> compiles{0};         // programs that XLA compiled
+  std::atomic<int64_t> executions{0};       // programs started
+  std::atomic<int64_t> cache_hits{0};       // calls served by a program in memory
+  std::atomic<int64_t> disk_cache_hits{0};  // programs loaded from the disk cache
   std::atomic<int64_t> disk_cache_misses{0};
-  std::atomic<int64_t> cpu_fallbacks{0};     // operators run on the CPU for want of a lowering
+  std::atomic<int64_t> cpu_fallbacks{0};  // operators run on the CPU for want of a lowering
   std::atomic<int64_t> compile_nanoseconds{0};
 };
 
 Counters& counters();
 void reset_counters();
 
-/// What the Python package found: the plugin to use if the environment names none. `kind` is "libtpu" or "cpu";
-/// `problem` says why there is none, in the user's terms. May be set until the runtime starts.
+/// What the Python package found: the plugin to use if the environment names none. `kind` is
+/// "libtpu" or "cpu"; `problem` says why there is none, in the user's terms. May be set until the
+/// runtime starts.
 struct PluginChoice {
   std::string path;
   std::string kind;
@@ -39,8 +40,8 @@ PluginChoice plugin_choice();
 
 class Runtime {
  public:
-  /// Starts the plugin at the first call. Throws pjrt::PluginError or pjrt::Error; a later call tries again.
-  /// Throws std::runtime_error in a process that was forked after the start.
+  /// Starts the plugin at the first call. Throws pjrt::PluginError or pjrt::Error; a later call
+  /// tries again. Throws std::runtime_error in a process that was forked after the start.
   static Runtime& get();
   /// True after the first successful get().
   static bool started();
@@ -63,11 +64,12 @@ class Runtime {
   std::string compile_options_;
 };
 
-/// Number of devices without starting the runtime for a CPU plugin; 0 if there is no plugin. Never throws.
+/// Number of devices without starting the runtime for a CPU plugin; 0 if there is no plugin. Never
+/// throws.
 int device_count_hint() noexcept;
 
-/// Waits of this library release whatever lock the embedding interpreter holds. `begin` runs before a wait on the
-/// waiting thread and returns a token for `end`.
+/// Waits of this library release whatever lock the embedding interpreter holds. `begin` runs before
+/// a wait on the waiting thread and returns a token for `end`.
 struct WaitHooks {
   void* (*begin)() = nullptr;
   void (*end)(void*) = nullptr;

@@ -31,7 +31,8 @@ int64_t site_of(const std::string& name) {
 std::string site_name(int64_t site) {
   Sites& s = sites();
   std::lock_guard lock(s.mutex);
-  return site > 0 && site <= static_cast<int64_t>(s.names.size()) ? s.names[site - 1] : "an operator";
+  return site > 0 && site <= static_cast<int64_t>(s.names.size()) ? s.names[site - 1]
+                                                                  : "an operator";
 }
 
 }  // namespace torch_tpu::engine

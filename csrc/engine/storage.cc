@@ -63,7 +63,8 @@ void resize_storage(Storage& storage, size_t nbytes) {
   if (storage.value && nbytes != 0) {
     bytes = zeroed(std::max(nbytes, storage.base_bytes));
     device.download(storage, bytes.get());
-    if (nbytes < storage.base_bytes) std::memset(bytes.get() + nbytes, 0, storage.base_bytes - nbytes);
+    if (nbytes < storage.base_bytes)
+      std::memset(bytes.get() + nbytes, 0, storage.base_bytes - nbytes);
   }
   device.change_size(storage, nbytes);
   std::lock_guard lock(device.mutex());

@@ -11,8 +11,8 @@ namespace torch_tpu::engine {
 
 class Device;
 
-/// What a c10 storage of this device points to. Its address identifies it and is never dereferenced.
-/// All fields but the identity are guarded by the device's mutex.
+/// What a c10 storage of this device points to. Its address identifies it and is never
+/// dereferenced. All fields but the identity are guarded by the device's mutex.
 struct Storage {
   Device& device;
   size_t nbytes = 0;
@@ -41,11 +41,12 @@ void free_storage(Storage* storage);
 /// Changes the size, keeping the bytes that fit. The address changes. Blocks if there is a value.
 void resize_storage(Storage& storage, size_t nbytes);
 
-/// Makes sure that there is a value (zeros if nothing was written) of the type `base`. The device's mutex is held.
+/// Makes sure that there is a value (zeros if nothing was written) of the type `base`. The device's
+/// mutex is held.
 void ensure_value(Storage& storage);
 
-/// Makes the storage's base this type, reinterpreting its bytes. Without a value this is free; with one it goes
-/// through the host and blocks. The device's mutex is held.
+/// Makes the storage's base this type, reinterpreting its bytes. Without a value this is free; with
+/// one it goes through the host and blocks. The device's mutex is held.
 void retype_storage(Storage& storage, const stablehlo::Type& type);
 
 }  // namespace torch_tpu::engine

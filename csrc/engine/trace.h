@@ -34,8 +34,8 @@ struct TraceArgument {
 struct Result {
   enum class Kind : uint8_t { Undefined, Fresh, Write };
   Kind kind = Kind::Fresh;
-  Type type;      // Fresh: the new tensor, logical shape
-  Dims strides;   // Fresh: its strides, dense
+  Type type;         // Fresh: the new tensor, logical shape
+  Dims strides;      // Fresh: its strides, dense
   TensorRef target;  // Write
 };
 
@@ -43,7 +43,8 @@ struct Result {
 struct Call {
   const lowering::Op* op = nullptr;
   std::vector<TraceArgument> args;
-  std::vector<Type> outs;       // as PyTorch's meta kernel tells; undefined results have dtype F32, no dims
+  std::vector<Type>
+      outs;  // as PyTorch's meta kernel tells; undefined results have dtype F32, no dims
   std::vector<Result> results;  // those of the schema, then one for each extra write
   std::optional<DType> common;
 };

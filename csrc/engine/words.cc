@@ -11,7 +11,8 @@ namespace {
 
 constexpr size_t kSlotBytes = 64;  // CPU plugins want this alignment
 
-/// Slots that no program reads. Never destroyed: the runtime gives slots back while the process ends.
+/// Slots that no program reads. Never destroyed: the runtime gives slots back while the process
+/// ends.
 class SlotPool {
  public:
   static SlotPool& get() {
@@ -56,7 +57,8 @@ pjrt::Buffer words_operand(pjrt::Client& client, const pjrt::Device& device, boo
   void* slot = SlotPool::get().take();
   std::memcpy(slot, words, bytes);
   try {
-    return client.view_of_device_memory(slot, PJRT_Buffer_Type_U32, dims, device, give_back, nullptr);
+    return client.view_of_device_memory(slot, PJRT_Buffer_Type_U32, dims, device, give_back,
+                                        nullptr);
   } catch (...) {
     SlotPool::get().give(slot);
     throw;

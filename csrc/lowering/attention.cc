@@ -1,8 +1,9 @@
-// Scaled dot product attention, softmax(q k^T * scale + mask) v, as one program forward and one backward.
+// Scaled dot product attention, softmax(q k^T * scale + mask) v, as one program forward and one
+// backward.
 //
-// query [B, H, L, E], key [B, K, S, E], value [B, K, S, V]; each of the K heads of key and value serves
-// H / K heads of the query. Scores and probabilities are at least f32. A row in which everything is
-// masked gives zeros, and zero gradients.
+// query [B, H, L, E], key [B, K, S, E], value [B, K, S, V]; each of the K heads of key and value
+// serves H / K heads of the query. Scores and probabilities are at least f32. A row in which
+// everything is masked gives zeros, and zero gradients.
 #include <algorithm>
 #include <cmath>
 
@@ -63,8 +64,8 @@ Value scores(Context& ctx, const Attention& a) {
   return s + convert(a.mask, s.dtype());
 }
 
-/// Softmax over the last dimension as numerator and (kept) denominator; the denominator is 0 only in
-/// rows where everything is masked.
+/// Softmax over the last dimension as numerator and (kept) denominator; the denominator is 0 only
+/// in rows where everything is masked.
 struct Softmax {
   Value numerator, denominator, maximum;
 };
@@ -122,8 +123,8 @@ Values attention(Context& ctx) {
     weights = weights * dropout_factors(random, ctx.scalar(4, weights.dtype()), weights.dims());
   }
   const Value rows = group_rows(a, convert(weights, a.value.dtype()));
-  const Value output = normalized(ungroup_rows(a, contract(ctx, rows, a.value, 3, 2)),
-                                  probabilities.denominator);
+  const Value output =
+      normalized(ungroup_rows(a, contract(ctx, rows, a.value, 3, 2)), probabilities.denominator);
   const Value logsumexp = squeeze(probabilities.maximum + log(probabilities.denominator), 3);
   return {output, logsumexp, ctx.b.bitcast_convert(random.seed, DType::S64),
           ctx.b.bitcast_convert(random.offset, DType::S64)};
@@ -139,8 +140,9 @@ Value sum_to(Value grad, const Dims& dims) {
   return reshape(reduce_sum(grad, summed), dims);
 }
 
-/// (grad, query, key, value, mask, seed, offset, dropout_p, is_causal, scale, output_mask) -> gradients of
-/// query, key, value, mask. The probabilities are computed again: nothing of their size is kept.
+/// (grad, query, key, value, mask, seed, offset, dropout_p, is_causal, scale, output_mask) ->
+/// gradients of query, key, value, mask. The probabilities are computed again: nothing of their
+/// size is kept.
 Values attention_backward(Context& ctx) {
   const Attention a = attention_args(ctx, 1, 8, 9);
   const std::vector<bool>& wanted = ctx.flags(10);
@@ -174,7 +176,9 @@ Values attention_backward(Context& ctx) {
 Table attention_table() {
   return {
       {.name = "torch_tpu::attention", .lower = attention, .special_values = {0.0}},
-      {.name = "torch_tpu::attention_backward", .lower = attention_backward, .special_values = {0.0}},
+      {.name = "torch_tpu::attention_backward",
+       .lower = attention_backward,
+       .special_values = {0.0}},
   };
 }
 

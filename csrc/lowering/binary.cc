@@ -149,22 +149,24 @@ Value power(Value base, Value exponent) {
   return pow(base, exponent);
 }
 
-/// Exponents that PyTorch's kernel treats apart, with its formulas.
-Value static_power(Value x, double exponent) {
+/// Exponents that PyTorch's kernel treats apart, with its formulas: a narrow float rounds its
+/// square.
+Value static_power(Value x, double exponent, DType dtype) {
+  const auto square = [&] { return cast(cast(x * x, dtype), x.dtype()); };
   if (exponent == 0.0) return ones_like(x);
   if (exponent == 1.0) return x;
   if (exponent == 2.0) return x * x;
-  if (exponent == 3.0) return x * x * x;
+  if (exponent == 3.0) return square() * x;
   if (exponent == 0.5) return sqrt(x);
   if (exponent == -0.5) return rsqrt(x);
   if (exponent == -1.0) return ones_like(x) / x;
-  return ones_like(x) / (x * x);
+  return ones_like(x) / square();
 }
 
 Values pow_tensor_scalar(Context& ctx) {
   const DType dtype = ctx.common();
   if (const auto exponent = ctx.special(1)) {
-    return {cast(static_power(operand(ctx, 0, dtype), *exponent), dtype)};
+    return {cast(static_power(operand(ctx, 0, dtype), *exponent, dtype), dtype)};
   }
   return binary<power>(ctx);
 }

@@ -1,5 +1,5 @@
-// Operators whose result's size depends on values. These lowerings give results padded to the greatest
-// size, and the true size; csrc/aten/dynamic.cpp reads the size and narrows.
+// Operators whose result's size depends on values. These lowerings give results padded to the
+// greatest size, and the true size; csrc/aten/dynamic.cpp reads the size and narrows.
 #include "lowering/cast.h"
 #include "lowering/context.h"
 #include "lowering/families.h"
@@ -77,14 +77,16 @@ Runs runs_of(Value differs, int64_t n) {
   return {begins, prefix_sum(convert(begins, position_dtype(n))) - 1.0};
 }
 
-/// inverse, counts and number of runs. `from`: where the elements were before they were sorted, or null.
+/// inverse, counts and number of runs. `from`: where the elements were before they were sorted, or
+/// null.
 Values describe_runs(const Runs& runs, Value from) {
   Builder& b = runs.number.builder();
   const int64_t n = runs.number.dim(0);
   const Value zeros = stablehlo::zeros_like(runs.number);
   const Value inverse =
       from ? scatter_along(zeros, 0, from, runs.number, Combine::Set) : runs.number;
-  const Value counts = scatter_along(zeros, 0, runs.number, stablehlo::ones_like(zeros), Combine::Add);
+  const Value counts =
+      scatter_along(zeros, 0, runs.number, stablehlo::ones_like(zeros), Combine::Add);
   const Value count = b.reshape(slice_dim(runs.number, 0, n - 1, n), {}) + 1.0;
   return {inverse, counts, count};
 }
@@ -144,10 +146,8 @@ Values unique_rows(Context& ctx) {
 
 Table compaction_table() {
   return {
-      {"torch_tpu::nonzero_padded", nonzero},
-      {"torch_tpu::masked_select_padded", masked_select},
-      {"torch_tpu::unique_padded", unique},
-      {"torch_tpu::unique_rows_padded", unique_rows},
+      {"torch_tpu::nonzero_padded", nonzero},   {"torch_tpu::masked_select_padded", masked_select},
+      {"torch_tpu::unique_padded", unique},     {"torch_tpu::unique_rows_padded", unique_rows},
       {"aten::nonzero_static", nonzero_static},
   };
 }

@@ -21,7 +21,8 @@ Value constant_of(Builder& b, const Scalar& scalar, DType dtype) {
     return b.constant_int(dtype, scalar.integer);
   }
   if (dtype == DType::Pred) return b.constant_int(dtype, scalar.number != 0.0);
-  if (stablehlo::is_int(dtype)) return b.constant_int(dtype, static_cast<int64_t>(scalar.number.real()));
+  if (stablehlo::is_int(dtype))
+    return b.constant_int(dtype, static_cast<int64_t>(scalar.number.real()));
   return b.constant(dtype, scalar.number.real());
 }
 
@@ -280,14 +281,14 @@ void Context::note_error(Value bad, Value index, int64_t size, int64_t dim) cons
   const Dims all = stablehlo::all_dims(index);
   const Value value = b.reshape(stablehlo::reduce_max(picked, all), {1});
   const Value any = stablehlo::reduce_or(bad, all);
-  // The site is a run-time operand: programs on disk outlive the process that numbered its operators.
-  const Value site = b.reshape(state_.params.get(b, {.source = Param::Source::Site,
-                                                     .call = state_.call,
-                                                     .dtype = DType::S64}),
-                               {1});
+  // The site is a run-time operand: programs on disk outlive the process that numbered its
+  // operators.
+  const Value site =
+      b.reshape(state_.params.get(
+                    b, {.source = Param::Source::Site, .call = state_.call, .dtype = DType::S64}),
+                {1});
   const std::array<int64_t, 2> place{size, dim};
-  const std::array<Value, 3> parts{site, value,
-                                   b.constant_ints(DType::S64, place)};
+  const std::array<Value, 3> parts{site, value, b.constant_ints(DType::S64, place)};
   const Value found = b.concatenate(parts, 0);
   const Value first = b.reshape(b.slice(error.current, {0}, {1}), {});
   const Value keep = stablehlo::logical_or(stablehlo::ne(first, 0.0), stablehlo::logical_not(any));

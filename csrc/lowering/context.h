@@ -1,5 +1,6 @@
-// What a lowering sees of a call: argument values, static attributes, result types, run-time scalars,
-// random bits and the index check. Argument positions are those of the schema in lowering::Op::name.
+// What a lowering sees of a call: argument values, static attributes, result types, run-time
+// scalars, random bits and the index check. Argument positions are those of the schema in
+// lowering::Op::name.
 #pragma once
 
 #include <array>
@@ -19,7 +20,8 @@ enum class ScalarKind : uint8_t { Bool, Int, Float, Complex };
 /// A Scalar or float argument.
 struct Scalar {
   ScalarKind kind = ScalarKind::Float;
-  /// The value is part of the program's key (Op::static_args or a special value), so a lowering may use it.
+  /// The value is part of the program's key (Op::static_args or a special value), so a lowering may
+  /// use it.
   bool is_static = false;
   std::complex<double> number;  // exact for Float and Complex; set if static
   int64_t integer = 0;          // exact for Int and Bool; set if static
@@ -28,22 +30,23 @@ struct Scalar {
 /// An argument of a call with tensors already read through their views.
 /// monostate: None. Values: a list of tensors, where a null Value is an absent (None) element.
 struct Argument {
-  std::variant<std::monostate, Value, Values, Scalar, int64_t, bool, double, std::string, DType, Dims,
-               std::vector<double>, std::vector<bool>, std::vector<Scalar>>
+  std::variant<std::monostate, Value, Values, Scalar, int64_t, bool, double, std::string, DType,
+               Dims, std::vector<double>, std::vector<bool>, std::vector<Scalar>>
       data;
   /// This 0-d tensor lives on the host: it is a run-time scalar of this dtype (data is monostate).
   std::optional<DType> host_tensor;
 };
 
-/// A run-time operand that is not a tensor: written by the host into the parameter words at each call.
+/// A run-time operand that is not a tensor: written by the host into the parameter words at each
+/// call.
 struct Param {
   enum class Source : uint8_t {
-    Scalar,     // a = argument position, b = element of a Scalar list or 0
-    HostTensor, // a 0-d CPU tensor: a = argument position, b = element of a tensor list or 0
-    ViewStart,  // a = index of the tensor reference, b = which start of its view plan
-    Seed,       // 64 bits
-    Offset,     // 64 bits: offset of the generator, before this call
-    Site,       // 64 bits: number of the operator, which an index error reports
+    Scalar,      // a = argument position, b = element of a Scalar list or 0
+    HostTensor,  // a 0-d CPU tensor: a = argument position, b = element of a tensor list or 0
+    ViewStart,   // a = index of the tensor reference, b = which start of its view plan
+    Seed,        // 64 bits
+    Offset,      // 64 bits: offset of the generator, before this call
+    Site,        // 64 bits: number of the operator, which an index error reports
   };
   Source source;
   int32_t call = 0;  // number of the call in the program
@@ -55,8 +58,8 @@ struct Param {
 /// Collects run-time scalars of one program in one packed operand of 32-bit words.
 class ParamPack {
  public:
-  /// `capacity` is the size of the operand in words. A program is lowered twice: first with plenty, to
-  /// learn how many words it uses, then with exactly that.
+  /// `capacity` is the size of the operand in words. A program is lowered twice: first with plenty,
+  /// to learn how many words it uses, then with exactly that.
   explicit ParamPack(int32_t capacity = 1 << 20) : capacity_(capacity) {}
   /// The 0-d value of this parameter; asking twice gives the same words.
   Value get(Builder& builder, Param param);
@@ -73,8 +76,8 @@ class ParamPack {
   Value operand_;
 };
 
-/// One error word per device, handed from program to program: {0 or site, value, size, dim}, where site is
-/// a number that the engine gives to the operator. The first error stays.
+/// One error word per device, handed from program to program: {0 or site, value, size, dim}, where
+/// site is a number that the engine gives to the operator. The first error stays.
 struct ErrorWord {
   Value incoming;  // tensor<4xsi64>, null until the first check
   Value current;
@@ -121,14 +124,16 @@ class Context {
   std::string_view text_or(size_t i, std::string_view otherwise) const;
   std::optional<DType> dtype(size_t i) const;
 
-  /// A Scalar, float or 0-d host argument as a run-time value, converted to dtype on the host as PyTorch
-  /// converts a Scalar. Works for static ones too (a constant).
+  /// A Scalar, float or 0-d host argument as a run-time value, converted to dtype on the host as
+  /// PyTorch converts a Scalar. Works for static ones too (a constant).
   Value scalar(size_t i, DType dtype) const;
   Value scalar_or(size_t i, DType dtype, double otherwise) const;  // None -> constant
-  Value scalar_at(size_t i, size_t element, DType dtype) const;     // element of a Scalar or float list
-  size_t list_size(size_t i) const;                                // of a Scalar, float or tensor list
+  Value scalar_at(size_t i, size_t element,
+                  DType dtype) const;  // element of a Scalar or float list
+  size_t list_size(size_t i) const;    // of a Scalar, float or tensor list
   ScalarKind scalar_kind(size_t i) const;
-  /// The value of a static Scalar or float argument (Op::static_args), or of one with a special value.
+  /// The value of a static Scalar or float argument (Op::static_args), or of one with a special
+  /// value.
   double number(size_t i) const;
   /// Set if the run-time scalar has one of the op's special values, or is static.
   std::optional<double> special(size_t i) const;
@@ -141,18 +146,20 @@ class Context {
 
   /// PyTorch's promoted dtype of the op's promoted arguments.
   DType common() const;
-  /// dtype in which PyTorch computes values of this dtype: F32 for F16 and BF16 (and f8), else itself.
+  /// dtype in which PyTorch computes values of this dtype: F32 for F16 and BF16 (and f8), else
+  /// itself.
   static DType compute_dtype(DType dtype);
   stablehlo::Precision precision() const { return state_.precision; }
 
   // ---- run-time services
-  /// 4 x 32 random bits for each element: `count` uniform words tensor<count x ui32>, from Philox4x32-10
-  /// with the generator's seed and offset. Every call of a program gets its own part of the stream.
+  /// 4 x 32 random bits for each element: `count` uniform words tensor<count x ui32>, from
+  /// Philox4x32-10 with the generator's seed and offset. Every call of a program gets its own part
+  /// of the stream.
   Value random_words(int64_t count) const;
-  /// Notes an index outside [-size, size) (or [0, size) if not allow_negative): IndexError at the next
-  /// read-back. `index` is any integer tensor; returns it wrapped (negative + size) and clamped
-  /// into [0, size), so that nothing is read or written outside. Where `valid` (Pred, shape of index) is
-  /// given, elements with false are not checked.
+  /// Notes an index outside [-size, size) (or [0, size) if not allow_negative): IndexError at the
+  /// next read-back. `index` is any integer tensor; returns it wrapped (negative + size) and
+  /// clamped into [0, size), so that nothing is read or written outside. Where `valid` (Pred, shape
+  /// of index) is given, elements with false are not checked.
   Value checked_index(Value index, int64_t size, int64_t dim, bool allow_negative = true,
                       Value valid = {}) const;
 

@@ -1,6 +1,6 @@
-// Convolutions of any number of spatial dimensions, plain and transposed, and their gradients, which are
-// convolutions again. Shapes: input [N, C, ...], weight [outputs, C / groups, ...], or for a transposed
-// convolution [C, outputs / groups, ...].
+// Convolutions of any number of spatial dimensions, plain and transposed, and their gradients,
+// which are convolutions again. Shapes: input [N, C, ...], weight [outputs, C / groups, ...], or
+// for a transposed convolution [C, outputs / groups, ...].
 #include "lowering/families.h"
 #include "lowering/linalg.h"
 
@@ -49,7 +49,8 @@ Value run(Context& ctx, Value x, Value kernel, ConvConfig& config) {
   return ctx.b.convolution(x, kernel, config, Context::compute_dtype(x.dtype()));
 }
 
-/// The convolution of x with weight [outputs, inputs / groups, ...]; `size` are the spatial sizes of the result.
+/// The convolution of x with weight [outputs, inputs / groups, ...]; `size` are the spatial sizes
+/// of the result.
 Value correlate(Context& ctx, Value x, Value weight, const Geometry& g, const Dims& size) {
   const size_t n = spatial_rank(x);
   ConvConfig config;
@@ -65,8 +66,8 @@ Value correlate(Context& ctx, Value x, Value weight, const Geometry& g, const Di
   return run(ctx, x, weight, config);
 }
 
-/// weight [inputs, outputs / groups, ...] -> [inputs / groups, outputs, ...]: XLA wants all outputs,
-/// group by group, in one dimension.
+/// weight [inputs, outputs / groups, ...] -> [inputs / groups, outputs, ...]: XLA wants all
+/// outputs, group by group, in one dimension.
 Value gather_outputs(Value weight, int64_t groups) {
   if (groups == 1) return weight;
   Dims split = weight.dims();
@@ -83,7 +84,8 @@ Value gather_outputs(Value weight, int64_t groups) {
 
 /// The transposed convolution of x with weight [inputs, outputs / groups, ...]: the transpose, as a
 /// linear map, of a convolution from spatial `size` to x's.
-Value correlate_transposed(Context& ctx, Value x, Value weight, const Geometry& g, const Dims& size) {
+Value correlate_transposed(Context& ctx, Value x, Value weight, const Geometry& g,
+                           const Dims& size) {
   const size_t n = spatial_rank(x);
   ConvConfig config;
   config.dims = usual_dims(n);
@@ -104,9 +106,10 @@ Value correlate_transposed(Context& ctx, Value x, Value weight, const Geometry& 
   return run(ctx, x, reversed, config);
 }
 
-/// The gradient of weight [outputs, inputs / groups, ...] of a convolution from x to grad: the batch is
-/// what is summed over, so it takes the place of the features, and grad is the kernel.
-Value correlate_for_weight(Context& ctx, Value x, Value grad, const Geometry& g, const Dims& kernel) {
+/// The gradient of weight [outputs, inputs / groups, ...] of a convolution from x to grad: the
+/// batch is what is summed over, so it takes the place of the features, and grad is the kernel.
+Value correlate_for_weight(Context& ctx, Value x, Value grad, const Geometry& g,
+                           const Dims& kernel) {
   const size_t n = spatial_rank(x);
   ConvConfig config;
   config.dims = usual_dims(n);
@@ -148,7 +151,9 @@ bool is_empty(Value a, Value b, const Dims& result) {
 }
 
 Geometry geometry(Context& ctx, int first, size_t n) {
-  const auto expand = [n](const Dims& given) { return given.size() == 1 ? Dims(n, given[0]) : given; };
+  const auto expand = [n](const Dims& given) {
+    return given.size() == 1 ? Dims(n, given[0]) : given;
+  };
   return {.stride = expand(ctx.ints(first)),
           .padding = expand(ctx.ints(first + 1)),
           .dilation = expand(ctx.ints(first + 2)),
@@ -168,7 +173,8 @@ Values convolution(Context& ctx) {
     y = ctx.b.zeros({Context::compute_dtype(x.dtype()), dims});
   } else {
     y = bilinear(x, weight, [&](Value a, Value b) {
-      return g.transposed ? correlate_transposed(ctx, a, b, g, size) : correlate(ctx, a, b, g, size);
+      return g.transposed ? correlate_transposed(ctx, a, b, g, size)
+                          : correlate(ctx, a, b, g, size);
     });
   }
   if (ctx.has(2)) {
@@ -178,8 +184,8 @@ Values convolution(Context& ctx) {
   return {y};
 }
 
-/// (grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups,
-/// output_mask) -> gradients of input, weight, bias
+/// (grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding,
+/// groups, output_mask) -> gradients of input, weight, bias
 Values convolution_backward(Context& ctx) {
   const Value grad = ctx.tensor(0);
   const Value x = ctx.tensor(1);
@@ -199,7 +205,8 @@ Values convolution_backward(Context& ctx) {
                        });
   }
   if (wanted[1]) {
-    // A transposed convolution maps the other way: its input is what the gradient is correlated with.
+    // A transposed convolution maps the other way: its input is what the gradient is correlated
+    // with.
     results[1] = is_empty(grad, x, weight.dims())
                      ? ctx.b.zeros({dtype, weight.dims()})
                      : bilinear(grad, conjugate(x), [&](Value a, Value b) {

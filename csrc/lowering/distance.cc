@@ -31,7 +31,8 @@ Value norm(Value difference, double p) {
   return power(reduce_sum(power(size, p), last), 1.0 / p);
 }
 
-/// d norm / d difference, for each element: what the gradient of the distance (kept) is multiplied with.
+/// d norm / d difference, for each element: what the gradient of the distance (kept) is multiplied
+/// with.
 Value norm_derivative(Value difference, Value distance, double p) {
   const Value zero = zeros_like(difference);
   if (p == 0.0) return zero;
@@ -43,12 +44,23 @@ Value norm_derivative(Value difference, Value distance, double p) {
   if (p < 1.0) undefined = logical_or(undefined, eq(difference, 0.0));
   const Value safe = where(undefined, ones_like(spread), spread);
   if (p == 2.0) return where(undefined, zero, difference / safe);
-  const Value ratio = power(where(undefined, ones_like(size), size), p - 1.0) / power(safe, p - 1.0);
+  const Value ratio =
+      power(where(undefined, ones_like(size), size), p - 1.0) / power(safe, p - 1.0);
   return where(undefined, zero, sign(difference) * ratio);
 }
 
 /// a [..., P, M] - b [..., R, M] -> [..., P, R, M]
-Value differences(Value a, Value b) { return unsqueeze(a, -2) - unsqueeze(b, a.rank() - 2); }
+Value differences(Value a, Value b) { return unsqueeze(a, -2) - unsqueeze(b, b.rank() - 2); }
+
+/// Sums over batch dimensions that were broadcast.
+Value sum_to(Value x, const Dims& dims) {
+  Dims summed;
+  const int64_t shift = x.rank() - static_cast<int64_t>(dims.size());
+  for (int64_t d = 0; d < x.rank(); ++d) {
+    if (d < shift || (dims[d - shift] == 1 && x.dim(d) != 1)) summed.push_back(d);
+  }
+  return reshape(reduce_sum(x, summed), dims);
+}
 
 /// |a - b|^2 = |a|^2 - 2 a b + |b|^2, never negative. Always exact in f32: what cancels is large.
 Value euclidean(Value a, Value b) {
@@ -67,7 +79,8 @@ Value euclidean(Value a, Value b) {
     dot.lhs_batch.push_back(i);
     dot.rhs_batch.push_back(i);
   }
-  const Value products = a.builder().dot_general(a, b, dot, stablehlo::Precision::Highest, a.dtype());
+  const Value products =
+      a.builder().dot_general(a, b, dot, stablehlo::Precision::Highest, a.dtype());
   const Value a_norm = unsqueeze(reduce_sum(a * a, {a.rank() - 1}), -1);
   const Value b_norm = unsqueeze(reduce_sum(b * b, {b.rank() - 1}), -2);
   const Value square = a_norm - products * 2.0 + b_norm;
@@ -94,7 +107,7 @@ Values cdist_backward(Context& ctx) {
   const Value distance = unsqueeze(compute(ctx.tensor(4)), -1);
   const Value difference = differences(compute(ctx.tensor(1)), compute(ctx.tensor(2)));
   const Value terms = grad * norm_derivative(difference, distance, ctx.number(3));
-  return {reduce_sum(terms, {terms.rank() - 2})};
+  return {sum_to(reduce_sum(terms, {terms.rank() - 2}), ctx.out().dims)};
 }
 
 Values euclidean_dist(Context& ctx) {

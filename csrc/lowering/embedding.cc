@@ -17,8 +17,7 @@ Value rows_without_padding(Value index, int64_t rows, int64_t padding) {
   const Value wide = convert(flatten(index), DType::S64);
   const Value low = lt(wide, 0.0);
   Value skip = logical_or(low, ge(wide, stablehlo::constant_int_like(wide, rows)));
-  if (padding >= 0)
-    skip = logical_or(skip, eq(wide, stablehlo::constant_int_like(wide, padding)));
+  if (padding >= 0) skip = logical_or(skip, eq(wide, stablehlo::constant_int_like(wide, padding)));
   return where(skip, stablehlo::constant_int_like(wide, -1), wide);
 }
 
@@ -81,13 +80,14 @@ Values embedding_renorm(Context& ctx) {
 Value bag_of_index(Value offsets, int64_t n) {
   Builder& b = offsets.builder();
   // The number of bags that begin at or before i, less one. A bag that begins at n has no index.
-  const Value starts = scatter_along(b.zeros({DType::S32, {n}}), 0,
-                                     rows_without_padding(offsets, n, /*padding=*/-1),
-                                     b.constant_int(DType::S32, 1, offsets.dims()), Combine::Add);
+  const Value starts =
+      scatter_along(b.zeros({DType::S32, {n}}), 0, rows_without_padding(offsets, n, /*padding=*/-1),
+                    b.constant_int(DType::S32, 1, offsets.dims()), Combine::Add);
   return prefix_sum(starts) - 1.0;
 }
 
-/// The row index of the first of a bag's elements that is its greatest, for each feature; 0 for empty bags.
+/// The row index of the first of a bag's elements that is its greatest, for each feature; 0 for
+/// empty bags.
 Value row_of_greatest(Value index, Value bag, Value counted, Value picked, Value greatest) {
   Builder& b = picked.builder();
   const int64_t n = index.dim(0);
@@ -96,9 +96,8 @@ Value row_of_greatest(Value index, Value bag, Value counted, Value picked, Value
                                 logical_and(stablehlo::is_nan(picked), stablehlo::is_nan(of_bag)));
   const Value position = b.iota({DType::S32, picked.dims()}, 0);
   const Value none = stablehlo::constant_int_like(position, n);
-  const Value first =
-      scatter_slices(b.constant_int(DType::S32, n, greatest.dims()), 0, counted,
-                     where(same, position, none), Combine::Min);
+  const Value first = scatter_slices(b.constant_int(DType::S32, n, greatest.dims()), 0, counted,
+                                     where(same, position, none), Combine::Min);
   const Value found = lt(first, static_cast<double>(n));
   const Value row = take(index, 0, minimum(first, stablehlo::constant_int_like(first, n - 1)));
   return where(found, row, stablehlo::zeros_like(row));
@@ -126,7 +125,8 @@ Values embedding_bag(Context& ctx) {
   // Bag of the indices that count, -1 for padding.
   Value counted = bag;
   if (padding >= 0)
-    counted = where(eq(index, static_cast<double>(padding)), stablehlo::constant_int_like(bag, -1), bag);
+    counted =
+        where(eq(index, static_cast<double>(padding)), stablehlo::constant_int_like(bag, -1), bag);
   const Value sizes = count_rows(counted, bags);
   Value picked = cast(take(table, 0, index), compute);
   if (ctx.has(6)) picked = picked * as_column(cast(ctx.tensor(6), compute));
@@ -164,8 +164,8 @@ Values bag_grad(Context& ctx, const BagGradArgs& at) {
     const Value zeros = ctx.b.zeros({compute, {rows, grad.dim(1)}});
     return {scatter_along(zeros, 0, ctx.tensor(at.greatest_row), used, Combine::Add)};
   }
-  const Value index = rows_without_padding(ctx.tensor(at.indices), rows,
-                                           ctx.integer_or(at.padding, -1));
+  const Value index =
+      rows_without_padding(ctx.tensor(at.indices), rows, ctx.integer_or(at.padding, -1));
   const Value bag = ctx.tensor(at.bag);
   Value each = take(grad, 0, bag);
   if (ctx.has(at.weights)) each = each * as_column(cast(ctx.tensor(at.weights), compute));
@@ -175,14 +175,28 @@ Values bag_grad(Context& ctx, const BagGradArgs& at) {
 }
 
 Values embedding_bag_dense_backward(Context& ctx) {
-  return bag_grad(ctx, {.indices = 1, .bag = 2, .sizes = 3, .greatest_row = 4, .rows = 5,
-                        .by_frequency = 6, .mode = 7, .weights = 8, .padding = 9});
+  return bag_grad(ctx, {.indices = 1,
+                        .bag = 2,
+                        .sizes = 3,
+                        .greatest_row = 4,
+                        .rows = 5,
+                        .by_frequency = 6,
+                        .mode = 7,
+                        .weights = 8,
+                        .padding = 9});
 }
 
 Values embedding_bag_backward(Context& ctx) {
   if (ctx.flag(9)) throw stablehlo::BuildError("embedding_bag: sparse gradients are not supported");
-  return bag_grad(ctx, {.indices = 1, .bag = 3, .sizes = 4, .greatest_row = 5, .rows = 6,
-                        .by_frequency = 7, .mode = 8, .weights = 10, .padding = 11});
+  return bag_grad(ctx, {.indices = 1,
+                        .bag = 3,
+                        .sizes = 4,
+                        .greatest_row = 5,
+                        .rows = 6,
+                        .by_frequency = 7,
+                        .mode = 8,
+                        .weights = 10,
+                        .padding = 11});
 }
 
 Values embedding_bag_weights_backward(Context& ctx) {

@@ -9,7 +9,8 @@
 namespace torch_tpu::lowering {
 namespace {
 
-/// dtype in which a range is computed: exact for integers, double for floats as in PyTorch's kernels.
+/// dtype in which a range is computed: exact for integers, double for floats as in PyTorch's
+/// kernels.
 DType range_dtype(DType dtype) {
   if (is_complex(dtype)) return DType::C128;
   return is_float(dtype) ? DType::F64 : DType::S64;
@@ -44,7 +45,10 @@ Value even_steps(Context& ctx, DType dtype) {
   const int64_t steps = stablehlo::numel(dims);
   const Value start = bound(ctx, 1, dtype), end = bound(ctx, 2, dtype);
   if (steps <= 1) return broadcast_to(start, dims);
-  const Value step = (end - start) / stablehlo::constant_like(start, static_cast<double>(steps - 1));
+  // XLA would multiply by the reciprocal of a constant, which is not the same number.
+  const Value intervals =
+      b.optimization_barrier(stablehlo::constant_like(start, static_cast<double>(steps - 1)));
+  const Value step = (end - start) / intervals;
   const Value i = counting(b, dtype, dims);
   const Value last = stablehlo::constant_like(i, static_cast<double>(steps - 1));
   const Value first_half = lt(b.iota({DType::S64, dims}, 0), static_cast<double>(steps / 2));

@@ -1,5 +1,5 @@
-// Sampling of images at the positions of a grid, and the gradients. In each dimension a position gives a
-// few taps (an index, a weight); a sample is the sum over all combinations of taps.
+// Sampling of images at the positions of a grid, and the gradients. In each dimension a position
+// gives a few taps (an index, a weight); a sample is the sum over all combinations of taps.
 #include <algorithm>
 
 #include "lowering/context.h"
@@ -23,9 +23,9 @@ struct Position {
 
 /// All [N, P], P being the number of samples of an image.
 struct Tap {
-  Value index;              // S32, inside the image
-  Value inside;             // Pred: false where the tap counts as zero
-  Value weight, derivative; // of the weight, by the grid's coordinate
+  Value index;               // S32, inside the image
+  Value inside;              // Pred: false where the tap counts as zero
+  Value weight, derivative;  // of the weight, by the grid's coordinate
 };
 
 Value constant(Value x, double value) { return constant_like(x, value); }
@@ -103,14 +103,16 @@ std::vector<Tap> taps_of(Value coordinate, int64_t size, const Sampling& s) {
     return {make_tap(round_even(p.at), size, ones_like(p.at), zeros_like(p.at))};
   }
   const Value base = floor(p.at), t = p.at - base;
-  return {make_tap(base, size, 1.0 - t, -p.derivative), make_tap(base + 1.0, size, t, p.derivative)};
+  return {make_tap(base, size, 1.0 - t, -p.derivative),
+          make_tap(base + 1.0, size, t, p.derivative)};
 }
 
 /// One combination of taps, one per dimension.
 struct Corner {
-  Value index;                     // flat, [N, P]
-  Value inside, weight;            // [N, P]
-  std::vector<Value> derivatives;  // of the weight by each coordinate, in the grid's order (x first)
+  Value index;           // flat, [N, P]
+  Value inside, weight;  // [N, P]
+  std::vector<Value>
+      derivatives;  // of the weight by each coordinate, in the grid's order (x first)
 };
 
 struct Grid {
@@ -176,10 +178,9 @@ Value scatter(Value updates, Value index, int64_t size) {
   dims.scatter_indices_batching_dims = {0};
   dims.scatter_dims_to_operand_dims = {2};
   dims.index_vector_dim = 2;
-  return b.scatter(b.zeros({updates.dtype(), {updates.dim(0), updates.dim(1), size}}), index, updates,
-                   dims, [](Builder&, std::span<const Value> args) -> Values {
-                     return {args[0] + args[1]};
-                   });
+  return b.scatter(
+      b.zeros({updates.dtype(), {updates.dim(0), updates.dim(1), size}}), index, updates, dims,
+      [](Builder&, std::span<const Value> args) -> Values { return {args[0] + args[1]}; });
 }
 
 Value flat_image(Value x) {
@@ -200,14 +201,15 @@ Values grid_sample(Context& ctx) {
   Value sum;
   for (const Corner& corner : grid.corners) {
     const Value values = sample(flat_image(image), corner.index);
-    const Value term = where(unsqueeze(corner.inside, 1), values * unsqueeze(corner.weight, 1), 0.0);
+    const Value term =
+        where(unsqueeze(corner.inside, 1), values * unsqueeze(corner.weight, 1), 0.0);
     sum = sum ? sum + term : term;
   }
   return {reshape(sum, ctx.out().dims)};
 }
 
-/// (grad_output, input, grid, interpolation_mode, padding_mode, align_corners, output_mask) -> gradients of
-/// input and grid
+/// (grad_output, input, grid, interpolation_mode, padding_mode, align_corners, output_mask) ->
+/// gradients of input and grid
 Values grid_sample_backward(Context& ctx) {
   const std::vector<bool>& wanted = ctx.flags(6);
   const Value image = compute(ctx.tensor(1)), coordinates = compute(ctx.tensor(2));
@@ -218,12 +220,12 @@ Values grid_sample_backward(Context& ctx) {
     return results;
   }
   const Grid grid = corners_of(coordinates, image.dims(), sampling(ctx, 3));
-  const Value grad =
-      reshape(compute(ctx.tensor(0)), {grid.images, image.dim(1), grid.samples});
+  const Value grad = reshape(compute(ctx.tensor(0)), {grid.images, image.dim(1), grid.samples});
   if (wanted[0]) {
     Values updates, indices;
     for (const Corner& corner : grid.corners) {
-      updates.push_back(where(unsqueeze(corner.inside, 1), grad * unsqueeze(corner.weight, 1), 0.0));
+      updates.push_back(
+          where(unsqueeze(corner.inside, 1), grad * unsqueeze(corner.weight, 1), 0.0));
       indices.push_back(corner.index);
     }
     const Value all = ctx.b.concatenate(updates, 2), at = ctx.b.concatenate(indices, 1);

@@ -1,5 +1,7 @@
 // Reading and writing at positions given by index tensors. Scatters along a dimension are in
 // scatter.cc; operators whose result's size depends on values are in compaction.cc.
+#include <string>
+
 #include "lowering/cast.h"
 #include "lowering/context.h"
 #include "lowering/families.h"
@@ -16,11 +18,11 @@ using stablehlo::ScatterDims;
 
 /// x[i, :, j] with index tensors, as in NumPy.
 struct AdvancedIndex {
-  Dims indexed;        // dimensions of x that have an index
-  Dims result;         // shape of x[...]
-  Dims window;         // dimensions of the result that come from x
-  Dims shape;          // of the indices, broadcast
-  Value positions;     // [shape..., indexed.size()]; null if nothing is read
+  Dims indexed;     // dimensions of x that have an index
+  Dims result;      // shape of x[...]
+  Dims window;      // dimensions of the result that come from x
+  Dims shape;       // of the indices, broadcast
+  Value positions;  // [shape..., indexed.size()]; null if nothing is read
 };
 
 AdvancedIndex advanced_index(Context& ctx, Value x, const Values& indices) {
@@ -77,10 +79,32 @@ Values index(Context& ctx) {
   return {ctx.b.gather(x, a.positions, g)};
 }
 
+std::string text_of(const Dims& dims) {
+  std::string text = "[";
+  for (const int64_t size : dims) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  return text + "]";
+}
+
+/// The values to write, in the shape of x[indices]; in PyTorch's words if they do not fit.
+Value values_for(Value values, const Dims& dims) {
+  const Dims& given = values.dims();
+  bool fits = given.size() <= dims.size();
+  for (size_t i = 1; fits && i <= given.size(); ++i) {
+    const int64_t size = given[given.size() - i];
+    fits = size == 1 || size == dims[dims.size() - i];
+  }
+  if (!fits) {
+    throw stablehlo::BuildError("shape mismatch: value tensor of shape " + text_of(given) +
+                                " cannot be broadcast to indexing result of shape " +
+                                text_of(dims));
+  }
+  return broadcast_to(values, dims);
+}
+
 Values index_put(Context& ctx) {
   const Value x = ctx.tensor(0);
   const AdvancedIndex a = advanced_index(ctx, x, ctx.tensors(1));
-  const Value values = broadcast_to(cast(ctx.tensor(2), x.dtype()), a.result);
+  const Value values = values_for(cast(ctx.tensor(2), x.dtype()), a.result);
   const bool accumulate = ctx.flag_or(3, false);
   if (a.indexed.empty()) return {accumulate ? x + values : values};
   if (!a.positions) return {x};

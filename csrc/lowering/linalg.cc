@@ -129,8 +129,8 @@ Values cholesky_ex(Context& ctx) {
   const bool upper = ctx.flag_or(1, false);
   if (x.numel() == 0) return {x, ctx.b.zeros(ctx.out(1))};
   const Value factor = cholesky_factor(x, upper);
-  // XLA fills a matrix that is not positive definite with NaN. Only then is it worth to find out the
-  // first leading minor that is not positive: that of the first such pivot.
+  // XLA fills a matrix that is not positive definite with NaN. Only then is it worth to find out
+  // the first leading minor that is not positive: that of the first such pivot.
   const Value failed = reduce_or(not_positive(diagonal(factor)), all_dims(diagonal(factor)));
   const Value triangle = upper ? adjoint(upper_triangle(x)) : lower_triangle(x);
   const Value hermitian = triangle + adjoint(lower_triangle(triangle, -1));
@@ -146,14 +146,16 @@ Values cholesky_ex(Context& ctx) {
 /// Solves factor factor^H x = b (upper: factor^H factor x = b).
 Value cholesky_solve_with(Value factor, Value b, bool upper) {
   const std::string_view plain = "NO_TRANSPOSE", adjoint = "ADJOINT";
-  const Value y = solve_triangle(factor, b, {.lower = !upper, .transpose = upper ? adjoint : plain});
+  const Value y =
+      solve_triangle(factor, b, {.lower = !upper, .transpose = upper ? adjoint : plain});
   return solve_triangle(factor, y, {.lower = !upper, .transpose = upper ? plain : adjoint});
 }
 
 /// (self, upper)
 Values cholesky_inverse(Context& ctx) {
   const Value factor = ctx.tensor(0);
-  const Value unit = identity(ctx.b, factor.dtype(), batch_of(factor), factor.dim(factor.rank() - 1));
+  const Value unit =
+      identity(ctx.b, factor.dtype(), batch_of(factor), factor.dim(factor.rank() - 1));
   return {cholesky_solve_with(factor, unit, ctx.flag_or(1, false))};
 }
 
@@ -168,10 +170,11 @@ Values cholesky_solve(Context& ctx) {
 Values triangular_solve(Context& ctx) {
   const Dims batch(ctx.out().dims.begin(), ctx.out().dims.end() - 2);
   const Value a = broadcast_batch(ctx.tensor(1), batch);
-  const Value x = solve_triangle(a, broadcast_batch(ctx.tensor(0), batch),
-                                 {.lower = !ctx.flag_or(2, true),
-                                  .unit = ctx.flag_or(4, false),
-                                  .transpose = ctx.flag_or(3, false) ? "TRANSPOSE" : "NO_TRANSPOSE"});
+  const Value x =
+      solve_triangle(a, broadcast_batch(ctx.tensor(0), batch),
+                     {.lower = !ctx.flag_or(2, true),
+                      .unit = ctx.flag_or(4, false),
+                      .transpose = ctx.flag_or(3, false) ? "TRANSPOSE" : "NO_TRANSPOSE"});
   return {x, a};
 }
 

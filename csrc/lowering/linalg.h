@@ -1,4 +1,5 @@
-// Helpers of the matrix decompositions. Matrices are the last two dimensions, all before is the batch.
+// Helpers of the matrix decompositions. Matrices are the last two dimensions, all before is the
+// batch.
 #pragma once
 
 #include "lowering/context.h"

@@ -1,5 +1,5 @@
-// LU decomposition with partial pivoting and what is solved with it. Panels of columns are decomposed
-// by a loop; everything to their right is updated by matrix products.
+// LU decomposition with partial pivoting and what is solved with it. Panels of columns are
+// decomposed by a loop; everything to their right is updated by matrix products.
 #include <algorithm>
 
 #include "lowering/families.h"
@@ -39,7 +39,8 @@ Value pick_row(Value x, Value rows, Value at) {
 }
 
 /// Exchanges rows `first` and `second` [batch, 1, 1], which are a_row and b_row.
-Value exchange_rows(Value x, Value rows, Value first, Value first_row, Value second, Value second_row) {
+Value exchange_rows(Value x, Value rows, Value first, Value first_row, Value second,
+                    Value second_row) {
   const Value is_first = eq(rows, broadcast_to(first, rows.dims()));
   const Value is_second = eq(rows, broadcast_to(second, rows.dims()));
   return where(is_first, second_row, where(is_second, first_row, x));
@@ -67,7 +68,8 @@ Values eliminate_column(Builder& b, std::span<const Value> state, bool pivot) {
   if (pivot) {
     Value size = magnitude(column(a, j));
     const Value candidates = slice_dim(rows, 2, 0, 1);
-    size = where(ge(candidates, broadcast_to(j, candidates.dims())), size, constant_like(size, -1.0));
+    size =
+        where(ge(candidates, broadcast_to(j, candidates.dims())), size, constant_like(size, -1.0));
     const Value largest = eq(size, broadcast_to(reduce_max(size, {1}, true), size.dims()));
     const Value none = b.constant_int(DType::S32, a.dim(1));
     p = reduce_min(where(largest, candidates, none), {1}, true);
@@ -100,14 +102,17 @@ Values eliminate_column(Builder& b, std::span<const Value> state, bool pivot) {
 /// LU of [batch, m, n] with n <= m or n the number of pivots wanted.
 Panel decompose_panel(Value a, int64_t steps, bool pivot) {
   Builder& b = a.builder();
-  const Values inits{b.constant_int(DType::S32, 0), a, b.iota({DType::S32, {a.dim(0), a.dim(1)}}, 1),
+  const Values inits{b.constant_int(DType::S32, 0), a,
+                     b.iota({DType::S32, {a.dim(0), a.dim(1)}}, 1),
                      b.zeros({DType::S32, {a.dim(0), steps}})};
   const Values out = b.while_loop(
       inits,
       [steps](Builder& inner, std::span<const Value> s) -> Values {
         return {lt(s[0], inner.constant_int(DType::S32, steps))};
       },
-      [pivot](Builder& inner, std::span<const Value> s) { return eliminate_column(inner, s, pivot); });
+      [pivot](Builder& inner, std::span<const Value> s) {
+        return eliminate_column(inner, s, pivot);
+      });
   return {out[1], out[2], out[3]};
 }
 
@@ -142,15 +147,16 @@ Panel decompose(Value a, bool pivot) {
       const Value upper = solve_triangle(slice_dim(panel.lu, 1, 0, end - start),
                                          slice_dim(right, 1, 0, end - start), {.unit = true});
       Value rest = slice_dim(right, 1, end - start, m - start);
-      if (end < m) rest = rest - matrix_product(slice_dim(panel.lu, 1, end - start, m - start), upper);
+      if (end < m)
+        rest = rest - matrix_product(slice_dim(panel.lu, 1, end - start, m - start), upper);
       right = below(upper, rest);
     }
     const Value done = beside(beside(slice_dim(ordered, 2, 0, start), panel.lu), right);
     result.lu = below(slice_dim(result.lu, 1, 0, start), done);
     const Value order = unsqueeze(result.order, 2);
-    result.order = squeeze(below(slice_dim(order, 1, 0, start),
-                                 take_rows(slice_dim(order, 1, start, m), panel.order)),
-                           2);
+    result.order = squeeze(
+        below(slice_dim(order, 1, 0, start), take_rows(slice_dim(order, 1, start, m), panel.order)),
+        2);
     pivots.push_back(panel.pivots + static_cast<double>(start));
   }
   result.pivots = pivots.size() == 1 ? pivots[0] : b.concatenate(pivots, 1);
@@ -236,15 +242,16 @@ Value shaped(Context& ctx, Value x, size_t k) { return reshape(x, ctx.out(k).dim
 /// (A, pivot, check_errors) -> LU, pivots, info
 Values lu_factor(Context& ctx) {
   const Panel lu = decompose(flatten_batch(ctx.tensor(0)), ctx.flag_or(1, true));
-  return {shaped(ctx, lu.lu, 0), shaped(ctx, lu.pivots + 1.0, 1), shaped(ctx, zero_pivot(lu.lu), 2)};
+  return {shaped(ctx, lu.lu, 0), shaped(ctx, lu.pivots + 1.0, 1),
+          shaped(ctx, zero_pivot(lu.lu), 2)};
 }
 
 /// (A, pivot) -> P, L, U; P is empty without pivoting
 Values lu_parts(Context& ctx) {
   const bool pivot = ctx.flag_or(1, true);
   const Panel lu = decompose(flatten_batch(ctx.tensor(0)), pivot);
-  const Value p = pivot ? shaped(ctx, permutation_matrix(lu.order, lu.lu.dtype()), 0)
-                        : ctx.b.zeros(ctx.out(0));
+  const Value p =
+      pivot ? shaped(ctx, permutation_matrix(lu.order, lu.lu.dtype()), 0) : ctx.b.zeros(ctx.out(0));
   return {p, shaped(ctx, lower_factor(lu.lu), 1), shaped(ctx, upper_factor(lu.lu), 2)};
 }
 

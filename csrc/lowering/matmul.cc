@@ -112,7 +112,8 @@ Values linear_backward(Context& ctx) {
 }
 
 Values int_mm(Context& ctx) {
-  return {ctx.b.dot_general(ctx.tensor(0), ctx.tensor(1), kMatrixMatrix, ctx.precision(), DType::S32)};
+  return {
+      ctx.b.dot_general(ctx.tensor(0), ctx.tensor(1), kMatrixMatrix, ctx.precision(), DType::S32)};
 }
 
 }  // namespace
@@ -129,10 +130,14 @@ Table matmul_table() {
       {.name = "aten::dot", .lower = matmul<kVectorVector>},
       {.name = "aten::vdot", .lower = vdot},
       {.name = "aten::addmm", .lower = add_matmul<kMatrixMatrix>, .special_values = usual},
-      {.name = "aten::addmm.dtype", .lower = add_matmul_dtype<kMatrixMatrix>, .special_values = usual},
+      {.name = "aten::addmm.dtype",
+       .lower = add_matmul_dtype<kMatrixMatrix>,
+       .special_values = usual},
       {.name = "aten::addmv", .lower = add_matmul<kMatrixVector>, .special_values = usual},
       {.name = "aten::baddbmm", .lower = add_matmul<kBatchedMatrices>, .special_values = usual},
-      {.name = "aten::baddbmm.dtype", .lower = add_matmul_dtype<kBatchedMatrices>, .special_values = usual},
+      {.name = "aten::baddbmm.dtype",
+       .lower = add_matmul_dtype<kBatchedMatrices>,
+       .special_values = usual},
       {.name = "aten::addbmm", .lower = add_matmul<kSumOfMatrices>, .special_values = usual},
       {.name = "aten::addr", .lower = addr, .special_values = usual},
       {.name = "aten::_addmm_activation", .lower = addmm_activation, .special_values = usual},

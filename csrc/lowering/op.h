@@ -25,10 +25,10 @@ using Lowering = Values (*)(Context&);
 
 /// One row of the operator table.
 ///
-/// `name` is the schema that the argument positions refer to: the functional overload where there is
-/// one ("aten::add.Tensor"); its in-place and out= overloads are derived from it by their schemas.
-/// Otherwise the in-place overload ("aten::fill_.Scalar"), whose results are the written arguments
-/// in order, lists flattened.
+/// `name` is the schema that the argument positions refer to: the functional overload where there
+/// is one ("aten::add.Tensor"); its in-place and out= overloads are derived from it by their
+/// schemas. Otherwise the in-place overload ("aten::fill_.Scalar"), whose results are the written
+/// arguments in order, lists flattened.
 struct Op {
   std::string_view name;
   Lowering lower = nullptr;

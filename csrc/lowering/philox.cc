@@ -35,8 +35,7 @@ Value philox_words(Value seed, Value offset, uint64_t first_block, int64_t count
   Builder& b = seed.builder();
   const int64_t blocks = (count + 3) / 4;
   const stablehlo::Dims dims{blocks};
-  const Value first =
-      offset + b.constant_int(DType::U64, static_cast<int64_t>(first_block));
+  const Value first = offset + b.constant_int(DType::U64, static_cast<int64_t>(first_block));
   const Value counter = stablehlo::broadcast_to(first, dims) + b.iota({DType::U64, dims}, 0);
   std::array<Value, 4> c{low_word(counter), high_word(counter), b.zeros({DType::U32, dims}),
                          b.zeros({DType::U32, dims})};

@@ -32,6 +32,16 @@ inline Value parameter(const Context& ctx, size_t i, DType dtype) {
   return ctx.scalar(i, Context::compute_dtype(dtype));
 }
 
+/// A Scalar that is written to a tensor. To a bool it goes with its value, not cut to an integer.
+inline Value written_scalar(const Context& ctx, size_t i, DType dtype) {
+  if (dtype != DType::Pred) return ctx.scalar(i, dtype);
+  const ScalarKind kind = ctx.scalar_kind(i);
+  const DType carrier = kind == ScalarKind::Float     ? DType::F64
+                        : kind == ScalarKind::Complex ? DType::C128
+                                                      : DType::S64;
+  return cast(ctx.scalar(i, carrier), DType::Pred);
+}
+
 using Unary = Value (*)(Value);
 using Binary = Value (*)(Value, Value);
 

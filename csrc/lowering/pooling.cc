@@ -60,7 +60,8 @@ struct Best {
   Value value, index;
 };
 
-/// Whether the candidate wins over the best: the first of equal values, the last NaN, as PyTorch scans.
+/// Whether the candidate wins over the best: the first of equal values, the last NaN, as PyTorch
+/// scans.
 Value wins(const Best& candidate, const Best& best) {
   const Value later = gt(candidate.index, best.index);
   const Value greater = gt(candidate.value, best.value);
@@ -96,11 +97,12 @@ Best max_along(const Best& x, int64_t dim, const Windows& w) {
   window.size[dim] = w.size;
   window.strides[dim] = w.stride;
   window.window_dilation[dim] = w.dilation;
-  const Values operands{slice_dim(padded.value, dim, 0, w.position(w.count - 1, w.size - 1) + w.pad + 1),
-                        slice_dim(padded.index, dim, 0, w.position(w.count - 1, w.size - 1) + w.pad + 1)};
+  const Values operands{
+      slice_dim(padded.value, dim, 0, w.position(w.count - 1, w.size - 1) + w.pad + 1),
+      slice_dim(padded.index, dim, 0, w.position(w.count - 1, w.size - 1) + w.pad + 1)};
   const Values inits{lowest, nowhere};
-  const Values found = b.reduce_window(
-      operands, inits, window, [](Builder&, std::span<const Value> args) -> Values {
+  const Values found =
+      b.reduce_window(operands, inits, window, [](Builder&, std::span<const Value> args) -> Values {
         const Best best = select_best({args[2], args[3]}, {args[0], args[1]});
         return {best.value, best.index};
       });
@@ -122,8 +124,8 @@ template <size_t n>
 Values max_pool(Context& ctx) {
   const Value x = ctx.tensor(0);
   if (ctx.out().numel() == 0) return {ctx.b.zeros(ctx.out(0)), ctx.b.zeros(ctx.out(1))};
-  const std::vector<Windows> windows =
-      windows_of(ctx, n, {.kernel = 1, .stride = 2, .pad = 3, .dilation = 4}, x.dims(), ctx.out().dims);
+  const std::vector<Windows> windows = windows_of(
+      ctx, n, {.kernel = 1, .stride = 2, .pad = 3, .dilation = 4}, x.dims(), ctx.out().dims);
   Best best{x, plane_index(ctx.b, x.dims(), n)};
   // Dimension by dimension, the innermost first: with the flat index as tie-break the order is the
   // order of a scan over the whole window.
@@ -134,7 +136,8 @@ Values max_pool(Context& ctx) {
 }
 
 /// Combines `values` with zeros of `dims` at flat positions of their planes.
-Value scatter_planes(Value values, Value index, const Dims& dims, size_t n, const stablehlo::Body& body) {
+Value scatter_planes(Value values, Value index, const Dims& dims, size_t n,
+                     const stablehlo::Body& body) {
   Builder& b = values.builder();
   const int64_t planes = stablehlo::numel(Dims(dims.begin(), dims.end() - static_cast<int64_t>(n)));
   const int64_t plane = plane_size(dims, n);
@@ -154,7 +157,9 @@ Value scatter_planes(Value values, Value index, const Dims& dims, size_t n, cons
 
 /// The gradient of values taken at flat positions of planes.
 Value add_to_planes(Value grad, Value index, const Dims& dims, size_t n) {
-  const auto add = [](Builder&, std::span<const Value> args) -> Values { return {args[0] + args[1]}; };
+  const auto add = [](Builder&, std::span<const Value> args) -> Values {
+    return {args[0] + args[1]};
+  };
   return scatter_planes(convert(grad, Context::compute_dtype(grad.dtype())), index, dims, n, add);
 }
 
@@ -177,8 +182,8 @@ Values max_pool_backward(Context& ctx) {
   const Dims& dims = ctx.out().dims;
   const int64_t rank = static_cast<int64_t>(dims.size());
   if (grad.numel() == 0) return {ctx.b.zeros(ctx.out())};
-  const std::vector<Windows> windows = windows_of(
-      ctx, n, {.kernel = 2, .stride = 3, .pad = 4, .dilation = 5}, dims, grad.dims());
+  const std::vector<Windows> windows =
+      windows_of(ctx, n, {.kernel = 2, .stride = 3, .pad = 4, .dilation = 5}, dims, grad.dims());
   int64_t elements = 1;
   for (const Windows& w : windows) elements *= w.size;
   if (elements > kMaxPlaced) {
@@ -278,7 +283,8 @@ Values avg_pool(Context& ctx) {
                           divisor_of(ctx, 6))};
 }
 
-/// (grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+/// (grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
+/// divisor_override)
 template <size_t n>
 Values avg_pool_backward(Context& ctx) {
   const Value grad = convert(ctx.tensor(0), Context::compute_dtype(ctx.tensor(0).dtype()));
@@ -324,7 +330,8 @@ Taps adaptive_taps(int64_t outputs, int64_t size) {
 Value divide_adaptive(Value x, int64_t dim, int64_t outputs, int64_t size) {
   std::vector<double> counts(outputs);
   for (int64_t o = 0; o < outputs; ++o) {
-    counts[o] = static_cast<double>(adaptive_end(o, outputs, size) - adaptive_start(o, outputs, size));
+    counts[o] =
+        static_cast<double>(adaptive_end(o, outputs, size) - adaptive_start(o, outputs, size));
   }
   Dims dims(x.rank(), 1);
   dims[dim] = outputs;
@@ -394,8 +401,8 @@ Best adaptive_max_along(const Best& x, int64_t dim, int64_t outputs) {
   Dims indices;
   for (int64_t o = 0; o < outputs; ++o) {
     for (int64_t k = 0; k < longest; ++k) {
-      indices.push_back(std::min(adaptive_start(o, outputs, size) + k,
-                                 adaptive_end(o, outputs, size) - 1));
+      indices.push_back(
+          std::min(adaptive_start(o, outputs, size) + k, adaptive_end(o, outputs, size) - 1));
     }
   }
   const Best windows{take(x.value, dim, indices), take(x.index, dim, indices)};

@@ -1,6 +1,7 @@
-// Random numbers. All are functions of uniform 32-bit words from the generator's Philox stream, so that
-// they do not depend on layout, schedule or plugin. Word i belongs to element i in logical order; an
-// element takes one word, or two where its dtype (F64, wide integers) has more than 32 random bits.
+// Random numbers. All are functions of uniform 32-bit words from the generator's Philox stream, so
+// that they do not depend on layout, schedule or plugin. Word i belongs to element i in logical
+// order; an element takes one word, or two where its dtype (F64, wide integers) has more than 32
+// random bits.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -145,7 +146,8 @@ Values cauchy(Context& ctx) {
 /// Number of trials up to the first success: 1, 2, ...
 Values geometric(Context& ctx) {
   const DType dtype = ctx.out().dtype;
-  const Value u = positive_unit(ctx, is_float(dtype) ? compute_of(dtype) : DType::F32, ctx.out().dims);
+  const Value u =
+      positive_unit(ctx, is_float(dtype) ? compute_of(dtype) : DType::F32, ctx.out().dims);
   const Value trials = ceil(log(u) / stablehlo::log1p(-scalar_like(ctx, 1, u)));
   return {maximum(trials, stablehlo::ones_like(trials))};
 }
@@ -181,7 +183,8 @@ Values random_from(Context& ctx) {
   const Value base = broadcast_to(ctx.scalar(1, DType::S64), dims);
   if (bits == 0) return {ctx.b.bitcast_convert(wide_words(ctx, dims), DType::S64)};
   const Value word = bits == 64 ? wide_words(ctx, dims) : words(ctx, dims);
-  const Value range = convert(ctx.b.bitcast_convert(ctx.scalar(2, DType::S64), DType::U64), word.dtype());
+  const Value range =
+      convert(ctx.b.bitcast_convert(ctx.scalar(2, DType::S64), DType::U64), word.dtype());
   const Value offset = remainder(word, broadcast_to(range, dims));
   return {base + ctx.b.bitcast_convert(convert(offset, DType::U64), DType::S64)};
 }
@@ -212,10 +215,9 @@ Values randperm(Context& ctx) {
   const Value mask = stablehlo::constant_int_like(random, low_bits);
   const Value high = stablehlo::logical_and(random, stablehlo::logical_not(mask));
   const Value word = stablehlo::logical_or(high, ctx.b.iota({DType::S64, dims}, 0));
-  const Value sorted = ctx.b.sort(Values{word}, 0, /*stable=*/false,
-                                  [](Builder&, std::span<const Value> v) -> Values {
-                                    return {lt(v[0], v[1])};
-                                  })[0];
+  const Value sorted =
+      ctx.b.sort(Values{word}, 0, /*stable=*/false,
+                 [](Builder&, std::span<const Value> v) -> Values { return {lt(v[0], v[1])}; })[0];
   return {stablehlo::logical_and(sorted, mask)};
 }
 
@@ -250,9 +252,11 @@ Values multinomial(Context& ctx) {
     // Rounding may reach the total: then it is the last one that has a probability.
     const Value index = b.iota({samples.dtype(), {rows, n}}, 1);
     const Value possible = where(gt(p, 0.0), index, stablehlo::zeros_like(index));
-    samples = minimum(samples, broadcast_to(stablehlo::reduce_max(possible, {1}, true), {rows, count}));
+    samples =
+        minimum(samples, broadcast_to(stablehlo::reduce_max(possible, {1}, true), {rows, count}));
   } else {
-    // The greatest p / exponential is i with probability p[i]; without replacement the next one follows.
+    // The greatest p / exponential is i with probability p[i]; without replacement the next one
+    // follows.
     const Value race = p / standard_exponential(ctx, compute, {rows, n});
     samples = count == 1 ? position_of(race, stablehlo::reduce_max(race, {1}, true), 1)
                          : slice_dim(sorted_positions(race, 1, /*descending=*/true), 1, 0, count);

@@ -50,7 +50,8 @@ std::vector<Tap> linear_row(const Resize& r, int64_t i) {
   return {{first, T(1) - second_weight}, {std::min(first + 1, r.size - 1), second_weight}};
 }
 
-/// Keys' cubic convolution with a = -0.75: weights of the four neighbours at distance t past the second.
+/// Keys' cubic convolution with a = -0.75: weights of the four neighbours at distance t past the
+/// second.
 template <class T>
 std::array<T, 4> cubic_weights(T t) {
   const T a = T(-0.75);
@@ -78,9 +79,15 @@ Taps rows_of(Mode mode, const Resize& r) {
   for (int64_t i = 0; i < r.count; ++i) {
     switch (mode) {
       case Mode::Nearest:
-      case Mode::NearestExact: rows[i] = nearest_row<T>(r, mode == Mode::NearestExact, i); break;
-      case Mode::Linear: rows[i] = linear_row<T>(r, i); break;
-      case Mode::Cubic: rows[i] = cubic_row<T>(r, i); break;
+      case Mode::NearestExact:
+        rows[i] = nearest_row<T>(r, mode == Mode::NearestExact, i);
+        break;
+      case Mode::Linear:
+        rows[i] = linear_row<T>(r, i);
+        break;
+      case Mode::Cubic:
+        rows[i] = cubic_row<T>(r, i);
+        break;
     }
   }
   return rows;
@@ -129,10 +136,10 @@ Taps filter_rows(Filter filter, double radius, const Resize& r) {
 
 // ---- the operators
 
-/// The last n dimensions of a resize between these shapes. `align` is the position of align_corners or
-/// negative; the scales follow one another from position `scales` on.
-std::vector<Resize> resizes(Context& ctx, size_t n, const Dims& input, const Dims& output, int align,
-                            int scales) {
+/// The last n dimensions of a resize between these shapes. `align` is the position of align_corners
+/// or negative; the scales follow one another from position `scales` on.
+std::vector<Resize> resizes(Context& ctx, size_t n, const Dims& input, const Dims& output,
+                            int align, int scales) {
   std::vector<Resize> out(n);
   for (size_t i = 0; i < n; ++i) {
     const size_t dim = input.size() - n + i;
@@ -166,9 +173,8 @@ Taps antialiased_lanczos(const Resize& r, DType dtype) {
                              : filter_rows<float>(lanczos, kLanczosRadius, r);
 }
 
-
-/// Applies the map to an image of bytes as PyTorch does: weights are rounded to integers that fit 16
-/// bits, and each pass rounds to bytes.
+/// Applies the map to an image of bytes as PyTorch does: weights are rounded to integers that fit
+/// 16 bits, and each pass rounds to bytes.
 Value resize_bytes(Value x, int64_t dim, Taps rows) {
   Builder& b = x.builder();
   double largest = 0.0;
@@ -183,7 +189,8 @@ Value resize_bytes(Value x, int64_t dim, Taps rows) {
   }
   const Value sum = apply_taps(convert(x, DType::S32), dim, rows);
   const Value half = constant_int_like(sum, (int64_t{1} << bits) >> 1);
-  const Value rounded = b.binary("shift_right_arithmetic", sum + half, constant_int_like(sum, bits));
+  const Value rounded =
+      b.binary("shift_right_arithmetic", sum + half, constant_int_like(sum, bits));
   return b.clamp(b.constant_int(DType::S32, 0), rounded, b.constant_int(DType::S32, 255));
 }
 
@@ -243,12 +250,12 @@ Table resize_table() {
                                                   "aten::upsample_nearest2d_backward");
   add_mode<3, interpolation<Mode::Nearest>, true>(table, "aten::upsample_nearest3d",
                                                   "aten::upsample_nearest3d_backward");
-  add_mode<1, interpolation<Mode::NearestExact>, true>(
-      table, "aten::_upsample_nearest_exact1d", "aten::_upsample_nearest_exact1d_backward");
-  add_mode<2, interpolation<Mode::NearestExact>, true>(
-      table, "aten::_upsample_nearest_exact2d", "aten::_upsample_nearest_exact2d_backward");
-  add_mode<3, interpolation<Mode::NearestExact>, true>(
-      table, "aten::_upsample_nearest_exact3d", "aten::_upsample_nearest_exact3d_backward");
+  add_mode<1, interpolation<Mode::NearestExact>, true>(table, "aten::_upsample_nearest_exact1d",
+                                                       "aten::_upsample_nearest_exact1d_backward");
+  add_mode<2, interpolation<Mode::NearestExact>, true>(table, "aten::_upsample_nearest_exact2d",
+                                                       "aten::_upsample_nearest_exact2d_backward");
+  add_mode<3, interpolation<Mode::NearestExact>, true>(table, "aten::_upsample_nearest_exact3d",
+                                                       "aten::_upsample_nearest_exact3d_backward");
   add_mode<1, interpolation<Mode::Linear>, false>(table, "aten::upsample_linear1d",
                                                   "aten::upsample_linear1d_backward");
   add_mode<2, interpolation<Mode::Linear>, false>(table, "aten::upsample_bilinear2d",

@@ -1,5 +1,9 @@
 #include "lowering/scan.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "lowering/families.h"
 #include "lowering/reduce.h"
 
@@ -7,8 +11,10 @@ namespace torch_tpu::lowering {
 
 namespace {
 
-/// Within a block the scan takes log2 of this steps over all elements.
-constexpr int64_t kBlock = 32;
+/// Up to this size a scan takes log2 of it steps over all elements, fused into one loop.
+constexpr int64_t kDoubled = 64;
+/// The longest part of a longer scan that is joined one after the other.
+constexpr int64_t kLongestRow = 64;
 
 /// x moved right by `distance` along dim, `filler` coming in; `high` more elements at the end.
 Value moved(Value x, Value filler, int64_t dim, int64_t distance, int64_t high) {
@@ -33,36 +39,77 @@ Values scan_by_doubling(Values xs, const Values& identities, int64_t dim, const 
   return xs;
 }
 
+/// Scans along dimension 0, one element after the other.
+Values scan_rows(const Values& xs, const Join& join) {
+  const size_t n = xs.size();
+  const int64_t rows = xs[0].dim(0);
+  Dims row = xs[0].dims();
+  row[0] = 1;
+  // State: the position, the last row of each operand, and the operands, replaced row by row.
+  Values state{xs[0].builder().constant_int(DType::S32, 1)};
+  for (const Value& x : xs) state.push_back(stablehlo::slice_dim(x, 0, 0, 1));
+  state.insert(state.end(), xs.begin(), xs.end());
+  const auto more = [rows](Builder&, std::span<const Value> s) -> Values {
+    return {stablehlo::lt(s[0], static_cast<double>(rows))};
+  };
+  const auto step = [&](Builder& b, std::span<const Value> s) -> Values {
+    Values starts(row.size(), b.constant_int(DType::S32, 0));
+    starts[0] = s[0];
+    const Values last(s.begin() + 1, s.begin() + 1 + n);
+    Values current;
+    for (size_t i = 0; i < n; ++i) current.push_back(b.dynamic_slice(s[1 + n + i], starts, row));
+    const Values joined = join(last, current);
+    Values next{s[0] + 1.0};
+    next.insert(next.end(), joined.begin(), joined.end());
+    for (size_t i = 0; i < n; ++i) {
+      next.push_back(b.dynamic_update_slice(s[1 + n + i], joined[i], starts));
+    }
+    return next;
+  };
+  const Values end = xs[0].builder().while_loop(state, more, step);
+  return Values(end.begin() + 1 + n, end.end());
+}
+
+/// Dimension `from` of x moved to the place `to`.
+Value with_dim_moved(Value x, int64_t from, int64_t to) {
+  Dims order = stablehlo::all_dims(x);
+  order.erase(order.begin() + from);
+  order.insert(order.begin() + to, from);
+  return stablehlo::transpose(x, order);
+}
+
 }  // namespace
 
 Values inclusive_scan(const Values& xs, const Values& identities, int64_t dim, const Join& join) {
   const int64_t size = xs[0].dim(dim);
   if (xs[0].numel() == 0) return xs;
-  if (size <= 2 * kBlock) return scan_by_doubling(xs, identities, dim, join);
-  // Scan blocks, then the blocks' totals, and join each block with the total of those before it.
-  // The barriers keep XLA from fusing the steps, which would compute them again for every element.
-  const int64_t blocks = (size + kBlock - 1) / kBlock;
+  if (size <= kDoubled) return scan_by_doubling(xs, identities, dim, join);
+  // All blocks are scanned side by side, then the blocks' totals, and each block is joined with the
+  // total of those before it: a constant number of joins for each element.
+  const auto root = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(size))));
+  const int64_t length = std::min(root, kLongestRow);
+  const int64_t blocks = (size + length - 1) / length;
   Dims split = xs[0].dims();
   split[static_cast<size_t>(dim)] = blocks;
-  split.insert(split.begin() + dim + 1, kBlock);
-  Values inner = each(xs, [&](size_t i) {
-    return stablehlo::reshape(moved(xs[i], identities[i], dim, 0, blocks * kBlock - size), split);
+  split.insert(split.begin() + dim + 1, length);
+  const Values parts = each(xs, [&](size_t i) {
+    const Value full = moved(xs[i], identities[i], dim, 0, blocks * length - size);
+    return with_dim_moved(stablehlo::reshape(full, split), dim + 1, 0);
   });
-  inner = scan_by_doubling(inner, identities, dim + 1, join);
-  inner = each(inner, [&](size_t i) { return inner[i].builder().optimization_barrier(inner[i]); });
+  const Values inner = scan_rows(parts, join);
   Values totals = each(inner, [&](size_t i) {
-    return stablehlo::squeeze(stablehlo::slice_dim(inner[i], dim + 1, kBlock - 1, kBlock), dim + 1);
+    return stablehlo::squeeze(stablehlo::slice_dim(inner[i], 0, length - 1, length), 0);
   });
   totals = inclusive_scan(totals, identities, dim, join);
   const Values before = each(totals, [&](size_t i) {
-    const Value exclusive = moved(totals[i], identities[i], dim, 1, -1);
-    return stablehlo::broadcast_to(stablehlo::unsqueeze(exclusive, dim + 1), split);
+    return stablehlo::broadcast_to(moved(totals[i], identities[i], dim, 1, -1), inner[i].dims());
   });
   const Values joined = join(before, inner);
   Dims padded = xs[0].dims();
-  padded[static_cast<size_t>(dim)] = blocks * kBlock;
+  padded[static_cast<size_t>(dim)] = blocks * length;
   return each(joined, [&](size_t i) {
-    return stablehlo::slice_dim(stablehlo::reshape(joined[i], padded), dim, 0, size);
+    const Value back = stablehlo::reshape(with_dim_moved(joined[i], 0, dim + 1), padded);
+    return stablehlo::slice_dim(back, dim, 0, size);
   });
 }
 

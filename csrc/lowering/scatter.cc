@@ -9,8 +9,8 @@ namespace {
 
 /// The arguments self, dim, index that all scatters begin with; 0-d tensors as 1-d.
 struct Target {
-  Value self;   // as given
-  Value x;      // at least 1-d
+  Value self;  // as given
+  Value x;     // at least 1-d
   int64_t dim;
   Value index;  // in range; null if nothing is written
 };

@@ -104,12 +104,13 @@ Values unfold_backward(Context& ctx) {
   const Value moved = transpose(cast(given, compute), order);
   const int64_t count = given.dim(dim), batch = given.numel() / (count * size);
   Dims rest(moved.dims().begin(), moved.dims().end() - 2);
-  // A window is cut into pieces of one step, so that piece j of window i is block i + j of the result.
+  // A window is cut into pieces of one step, so that piece j of window i is block i + j of the
+  // result.
   const int64_t pieces = (size + step - 1) / step;
   const Value zero = b.zeros({compute, {}});
-  const Value cut = b.reshape(b.pad(b.reshape(moved, {batch, count, size}), zero, {0, 0, 0},
-                                    {0, 0, pieces * step - size}),
-                              {batch, count, pieces, step});
+  const Value cut = b.reshape(
+      b.pad(b.reshape(moved, {batch, count, size}), zero, {0, 0, 0}, {0, 0, pieces * step - size}),
+      {batch, count, pieces, step});
   const int64_t blocks = count + pieces - 1;
   Value sum;
   constexpr int64_t unrolled = 16;

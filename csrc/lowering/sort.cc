@@ -18,7 +18,8 @@ Value shift(Value x, std::string_view op, int bits) {
   return x.builder().binary(op, x, stablehlo::constant_int_like(x, bits));
 }
 
-/// Integers that compare as the elements of x do: S64 for a dtype of 64 bits, else S64 values of 32 bits.
+/// Integers that compare as the elements of x do: S64 for a dtype of 64 bits, else S64 values of 32
+/// bits.
 Value sort_key(Value x) {
   Builder& b = x.builder();
   const DType dtype = x.dtype();
@@ -38,16 +39,16 @@ Value sort_key(Value x) {
   return convert(where(is_zero, stablehlo::zeros_like(bits), ordered), DType::S64);
 }
 
-/// Positions of sorted keys of 32 bits. XLA sorts one operand of integers much faster than two operands
-/// with a comparator of their own: so key and position travel in one word, which makes it stable too.
+/// Positions of sorted keys of 32 bits. XLA sorts one operand of integers much faster than two
+/// operands with a comparator of their own: so key and position travel in one word, which makes it
+/// stable too.
 Value sort_half(Value key, int64_t dim) {
   Builder& b = key.builder();
   const Value position = stablehlo::iota_like(key, dim, DType::S64);
   const Value word = stablehlo::logical_or(shift(key, "shift_left", kHalf), position);
-  const Value sorted = b.sort(Values{word}, dim, /*stable=*/false,
-                              [](Builder&, std::span<const Value> v) -> Values {
-                                return {lt(v[0], v[1])};
-                              })[0];
+  const Value sorted =
+      b.sort(Values{word}, dim, /*stable=*/false,
+             [](Builder&, std::span<const Value> v) -> Values { return {lt(v[0], v[1])}; })[0];
   const Value low = stablehlo::constant_int_like(sorted, 0xFFFFFFFF);
   return narrow_index(stablehlo::logical_and(sorted, low), key.dim(dim));
 }
@@ -168,7 +169,8 @@ Values searchsorted(Context& ctx) {
   Value sorter;
   if (ctx.has(5)) {
     const int64_t n = ctx.tensor(5).dims().back();
-    sorter = ctx.checked_index(ctx.tensor(5), n, ctx.tensor(5).rank() - 1, /*allow_negative=*/false);
+    sorter =
+        ctx.checked_index(ctx.tensor(5), n, ctx.tensor(5).rank() - 1, /*allow_negative=*/false);
   }
   return search(ctx, 0, 1, right, sorter);
 }

@@ -16,9 +16,9 @@ Sorted sort_along(stablehlo::Value x, int64_t dim, bool descending);
 /// Only the positions.
 stablehlo::Value sorted_positions(stablehlo::Value x, int64_t dim, bool descending);
 
-/// For each value the position in the sorted sequence before which it can be inserted: the first (left)
-/// or the last (right) one. sequence: [n] or [batch..., n]; values: any shape, or [batch..., m].
-/// With `sorter` the sequence is sequence[sorter]. Result in position_dtype(n).
+/// For each value the position in the sorted sequence before which it can be inserted: the first
+/// (left) or the last (right) one. sequence: [n] or [batch..., n]; values: any shape, or [batch...,
+/// m]. With `sorter` the sequence is sequence[sorter]. Result in position_dtype(n).
 stablehlo::Value search_sorted(stablehlo::Value sequence, stablehlo::Value values, bool right,
                                stablehlo::Value sorter = {});
 

@@ -1,5 +1,5 @@
-// Linear maps and windows along one dimension, made of slices and gathers with constant indices: what
-// resizing, padding, adaptive pooling and im2col have in common.
+// Linear maps and windows along one dimension, made of slices and gathers with constant indices:
+// what resizing, padding, adaptive pooling and im2col have in common.
 #pragma once
 
 #include "lowering/op.h"

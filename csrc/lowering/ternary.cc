@@ -18,11 +18,18 @@ Values where_self(Context& ctx) {
   return {broadcast_to(chosen, ctx.out().dims)};
 }
 
-Values masked_fill(Context& ctx) {
-  const DType dtype = ctx.out().dtype;
+Values fill_where(Context& ctx, Value value) {
   const Value mask = cast(ctx.tensor(1), DType::Pred);
-  const Value filled = where(mask, ctx.scalar(2, dtype), ctx.scalar(0, dtype));
+  const Value filled = where(mask, value, ctx.tensor(0));
   return {broadcast_to(filled, ctx.out().dims)};
+}
+
+Values masked_fill_scalar(Context& ctx) {
+  return fill_where(ctx, written_scalar(ctx, 2, ctx.tensor(0).dtype()));
+}
+
+Values masked_fill_tensor(Context& ctx) {
+  return fill_where(ctx, ctx.scalar(2, ctx.tensor(0).dtype()));
 }
 
 /// Bounds at `low` and `high`; an absent one does not bound. The upper wins where they cross, and
@@ -100,8 +107,8 @@ Table ternary_table() {
   const std::vector<double> plain{1.0};
   return {
       {.name = "aten::where.self", .lower = where_self, .promoted_args = {1, 2}},
-      {.name = "aten::masked_fill.Scalar", .lower = masked_fill, .promoted_args = {0}},
-      {.name = "aten::masked_fill.Tensor", .lower = masked_fill, .promoted_args = {0}},
+      {.name = "aten::masked_fill.Scalar", .lower = masked_fill_scalar, .promoted_args = {0}},
+      {.name = "aten::masked_fill.Tensor", .lower = masked_fill_tensor, .promoted_args = {0}},
       {.name = "aten::clamp", .lower = clamp},
       {.name = "aten::clamp.Tensor", .lower = clamp},
       {.name = "aten::clamp_min", .lower = clamp_min},

@@ -101,10 +101,11 @@ Value exact_log(Value x, double base) {
 
 Value log2(Value x) { return exact_log(x, 2.0); }
 Value log10(Value x) { return exact_log(x, 10.0); }
-/// y with the sign of its parts from those of x: on a branch cut a complex function is continuous
-/// from the side that the sign of a zero tells. Real functions have no cut.
+
 enum class Side { Same, Opposite };
 
+/// y with the sign of its parts from those of x: on a branch cut a complex function is continuous
+/// from the side that the sign of a zero tells. Real functions have no cut.
 Value imag_sign(Value y, Value x, Side side = Side::Same) {
   if (!is_complex(x.dtype())) return y;
   Builder& b = x.builder();

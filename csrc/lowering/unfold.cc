@@ -26,7 +26,8 @@ Value unfold_dim(Value x, int64_t dim, const Windows& w) {
   Builder& b = x.builder();
   const Value padded = pad_for(x, dim, w, b.constant_int(x.dtype(), 0));
   Values elements;
-  for (int64_t k = 0; k < w.size; ++k) elements.push_back(unsqueeze(element(padded, dim, w, k), dim));
+  for (int64_t k = 0; k < w.size; ++k)
+    elements.push_back(unsqueeze(element(padded, dim, w, k), dim));
   return b.concatenate(elements, dim);
 }
 
@@ -60,8 +61,8 @@ Values col2im(Context& ctx) {
   const Dims size = expand_ints(ctx.ints(1), 2);
   const auto [rows, columns] = image_windows(ctx, 2, size);
   const int64_t channels = x.dim(1) / (rows.size * columns.size);
-  const Value split = reshape(
-      x, {x.dim(0), channels, rows.size, columns.size, rows.count, columns.count});
+  const Value split =
+      reshape(x, {x.dim(0), channels, rows.size, columns.size, rows.count, columns.count});
   const Value windows = transpose(split, {0, 1, 2, 4, 3, 5});  // N C kh oh kw ow
   const Value image = fold_dim(fold_dim(windows, 4, columns, size[1]), 2, rows, size[0]);
   return {reshape(image, ctx.out().dims)};
@@ -92,8 +93,8 @@ Values channel_shuffle(Context& ctx) {
   const Value x = ctx.tensor(0);
   const int64_t groups = ctx.integer(1);
   if (x.numel() == 0) return {x};
-  const Value split = reshape(
-      x, {x.dim(0), groups, x.dim(1) / groups, x.numel() / (x.dim(0) * x.dim(1))});
+  const Value split =
+      reshape(x, {x.dim(0), groups, x.dim(1) / groups, x.numel() / (x.dim(0) * x.dim(1))});
   return {reshape(transpose(split, {0, 2, 1, 3}), x.dims())};
 }
 

@@ -15,8 +15,8 @@ using stablehlo::Value;
 
 namespace {
 
-/// The dimensions that address memory: not of size 1 and not repeated by stride 0, largest stride first.
-/// Returns their number.
+/// The dimensions that address memory: not of size 1 and not repeated by stride 0, largest stride
+/// first. Returns their number.
 int sorted_dims(std::span<const int64_t> sizes, std::span<const int64_t> strides, int* dims) {
   int k = 0;
   for (int d = 0; d < static_cast<int>(sizes.size()); ++d) {
@@ -118,8 +118,8 @@ Value from_logical(Value value, const Blocks& blocks, const ViewSpec& view) {
   return b.transpose(value, inverse(logical_permutation(blocks)));
 }
 
-/// Shape of the base in which a Sliced view is a box: one dimension for each stride, and one for the
-/// elements that the smallest stride skips.
+/// Shape of the base in which a Sliced view is a box: one dimension for each stride, and one for
+/// the elements that the smallest stride skips.
 Dims refined_shape(int64_t numel, const Blocks& blocks, const ViewSpec& view) {
   Dims shape;
   int64_t outer = 0;
@@ -257,8 +257,9 @@ Value write_gather(Value flat, const ViewSpec& view, Value start, Value value) {
   dims.inserted_window_dims = {0};
   dims.scatter_dims_to_operand_dims = {0};
   dims.index_vector_dim = index.rank();
-  return b.scatter(flat, index, value, dims,
-                   [](Builder&, std::span<const Value> args) { return stablehlo::Values{args[1]}; });
+  return b.scatter(flat, index, value, dims, [](Builder&, std::span<const Value> args) {
+    return stablehlo::Values{args[1]};
+  });
 }
 
 Value apply_bits(Value x, const ViewSpec& view) {
@@ -270,7 +271,8 @@ Value apply_bits(Value x, const ViewSpec& view) {
 /// Bytes of a flat value: tensor<n x ui8>.
 Value to_bytes(Value flat) {
   Builder& b = flat.builder();
-  if (stablehlo::is_complex(flat.dtype())) flat = reinterpret(flat, stablehlo::real_dtype(flat.dtype()));
+  if (stablehlo::is_complex(flat.dtype()))
+    flat = reinterpret(flat, stablehlo::real_dtype(flat.dtype()));
   if (flat.dtype() == DType::Pred) return b.convert(flat, DType::U8);
   return stablehlo::flatten(b.bitcast_convert(flat, DType::U8));
 }
@@ -299,7 +301,8 @@ void plan_view(int64_t base_numel, std::span<const int64_t> sizes, std::span<con
     plan.kind = blocks.divisible ? ViewKind::Sliced : ViewKind::Window;
   }
   if (plan.kind == ViewKind::Sliced) {
-    // Greedy digits of the offset in the mixed radix of the strides; the box must not cross a digit.
+    // Greedy digits of the offset in the mixed radix of the strides; the box must not cross a
+    // digit.
     int64_t rest = offset, outer = base_numel;
     for (int i = 0; i < blocks.k; ++i) {
       const int64_t stride = strides[blocks.dims[i]];
@@ -333,7 +336,8 @@ Value read_view(Value base, const ViewSpec& view, std::span<const Value> starts)
     case ViewKind::Empty:
       return b.zeros({view.dtype, view.sizes});
     case ViewKind::Whole:
-      return apply_bits(to_logical(b.reshape(base, sorted_sizes(blocks, view)), blocks, view), view);
+      return apply_bits(to_logical(b.reshape(base, sorted_sizes(blocks, view)), blocks, view),
+                        view);
     case ViewKind::Sliced:
       return apply_bits(read_sliced(base, blocks, view, starts), view);
     case ViewKind::Window: {

@@ -1,8 +1,8 @@
 // Views: how a strided tensor is read from, and written to, the dense base value of its storage.
 //
-// A storage's value has a dense base type. A view is (sizes, strides, offset) in elements of its own
-// dtype. Its plan depends on the offset only through a small class, ViewKind, and run-time start indices,
-// so that reading x[i] is one program for every i.
+// A storage's value has a dense base type. A view is (sizes, strides, offset) in elements of its
+// own dtype. Its plan depends on the offset only through a small class, ViewKind, and run-time
+// start indices, so that reading x[i] is one program for every i.
 #pragma once
 
 #include <array>
@@ -51,8 +51,8 @@ int num_starts(const ViewSpec& view);
 stablehlo::Value read_view(stablehlo::Value base, const ViewSpec& view,
                            std::span<const stablehlo::Value> starts);
 
-/// The new base after writing `value` (of the view's shape and dtype) through the view. `base` may be
-/// null for a Whole view: `base_type` is then the type of the result.
+/// The new base after writing `value` (of the view's shape and dtype) through the view. `base` may
+/// be null for a Whole view: `base_type` is then the type of the result.
 stablehlo::Value write_view(stablehlo::Value base, const stablehlo::Type& base_type,
                             const ViewSpec& view, std::span<const stablehlo::Value> starts,
                             stablehlo::Value value);

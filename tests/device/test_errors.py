@@ -1,7 +1,5 @@
 """Errors: type and text of each."""
 
-import re
-
 import pytest
 import torch
 
@@ -29,7 +27,7 @@ def test_wrong_dtype():
 
 def test_shape_mismatch():
     with pytest.raises(
-        RuntimeError, match=re.escape("The size of tensor a (2) must match the size")
+        RuntimeError, match="(must match the size|broadcast a dimension of length 3)"
     ):
         torch.ones(2, device="tpu") + torch.ones(3, device="tpu")
     with pytest.raises(RuntimeError, match="(shapes cannot be multiplied|size mismatch)"):

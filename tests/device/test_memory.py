@@ -127,6 +127,21 @@ def test_out_of_memory():
     assert torch.tpu.OutOfMemoryError is torch.OutOfMemoryError
 
 
+def test_fraction():
+    assert torch.tpu.get_per_process_memory_fraction() == 1
+    free, total = torch.tpu.mem_get_info()
+    torch.tpu.set_per_process_memory_fraction((total - free + 8 * MIB) / total)
+    try:
+        x = torch.empty(MIB, device="tpu")
+        with pytest.raises(torch.OutOfMemoryError):
+            torch.empty(2 * MIB, device="tpu")
+        del x
+    finally:
+        torch.tpu.set_per_process_memory_fraction(1.0, "tpu:0")
+    with pytest.raises(ValueError, match="Allowed range: 0~1"):
+        torch.tpu.set_per_process_memory_fraction(1.5)
+
+
 def test_limit(run_python):
     run_python(
         """

@@ -132,9 +132,7 @@ DISTINCT = {
         lambda d, k=k: t(d, 5, dtype=torch.int32) * t(d, 5, dtype=k)
         for k in (torch.float32, torch.int32, torch.int64, torch.bool)
     ],
-    "scalar_kind": [
-        lambda d, s=s: t(d, 5, dtype=torch.int32) * s for s in (2, 2.0, True, 2 + 0j)
-    ],
+    "scalar_kind": [lambda d, s=s: t(d, 5, dtype=torch.int32) * s for s in (2, 2.0, True, 2 + 0j)],
     "wrapped_number": [
         lambda d: t(d, 5, dtype=torch.float16) * torch.tensor(2.0, device=d),
         lambda d: t(d, 5, dtype=torch.float16) * torch.tensor([2.0], device=d),

@@ -106,9 +106,7 @@ def test_casting_copies(to):
         assert torch.equal(bits(x.to("tpu", to)), bits(want))
         assert torch.equal(bits(x.to("tpu").to(to)), bits(want))
         assert torch.equal(bits(torch.empty(3, 4, dtype=to).copy_(x.to("tpu"))), bits(want))
-        assert torch.equal(
-            bits(torch.empty(3, 4, dtype=to, device="tpu").copy_(x)), bits(want)
-        )
+        assert torch.equal(bits(torch.empty(3, 4, dtype=to, device="tpu").copy_(x)), bits(want))
 
 
 @pytest.mark.parametrize("to", F8, ids=str)

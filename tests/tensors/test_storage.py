@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import itertools
 
 import pytest
 import torch
@@ -32,7 +33,7 @@ def test_data_ptr_of_views():
 def test_live_storages_do_not_overlap():
     tensors = [torch.empty(100, device="tpu") for _ in range(50)]
     ranges = sorted((t.data_ptr(), t.data_ptr() + 400) for t in tensors)
-    assert all(a[1] <= b[0] for a, b in zip(ranges, ranges[1:], strict=False))
+    assert all(a[1] <= b[0] for a, b in itertools.pairwise(ranges))
 
 
 @pytest.mark.parametrize(

@@ -90,12 +90,13 @@ WRITES: dict[str, Callable] = {
     ),
     "index_assign": lambda x, a, b: x.__setitem__(b % 2, a),
     "slice_assign": lambda x, a, b: x.__setitem__(slice(b % 2, None, 2), a),
-    "tensor_index_assign": lambda x, a, b: x.__setitem__(
-        torch.tensor([0, b % 2], device=x.device), a
-    ),
+    "tensor_index_assign": lambda x, a, b: x.__setitem__(torch.tensor([0, -1], device=x.device), a),
     "masked_fill_": lambda x, a, b: x.masked_fill_(x == 1, a),
     "add_self_": lambda x, a, b: x.add_(x),
 }
+
+# Writes that have no one outcome if elements share memory and PyTorch does not notice.
+ORDERED = ("add_", "mul_", "copy_", "add_self_")
 
 COPIES: dict[str, Callable] = {
     "clone": lambda x, a, b: x.clone(),
@@ -119,10 +120,20 @@ class Pair:
     root: int
 
 
+def shares_elements(x: torch.Tensor) -> bool:
+    """True if elements share memory, so that the outcome of a write depends on an order."""
+    reach = 0
+    for stride, size in sorted((s, n) for s, n in zip(x.stride(), x.shape, strict=True) if n > 1):
+        if stride <= reach:
+            return True
+        reach += stride * (size - 1)
+    return False
+
+
 def attempt(step: Callable, x: torch.Tensor, a: int, b: int):
     try:
         return step(x, a, b), None
-    except Exception as error:  # noqa: BLE001  (whatever is raised is compared)
+    except Exception as error:
         return None, error
 
 
@@ -133,7 +144,9 @@ def same_values(got: torch.Tensor, want: torch.Tensor) -> None:
 def same_metadata(pairs: list[Pair], new: Pair) -> None:
     host, device, root = new.host, new.device, pairs[new.root]
     for ask in (
-        lambda x: (x.shape, x.stride(), x.storage_offset(), x.dtype),
+        lambda x: (x.shape, x.storage_offset(), x.dtype),
+        # The strides of a copy without elements mean nothing.
+        lambda x: x.stride() if x.numel() or new.root < len(pairs) - 1 else None,
         lambda x: (x.is_conj(), x.is_neg(), x.is_contiguous(), x.untyped_storage().nbytes()),
     ):
         assert ask(device) == ask(host)
@@ -152,6 +165,8 @@ def run_program(first: tuple[int, int, int], steps: list[tuple[int, str, int, in
     same_metadata(pairs, pairs[0])
     for which, name, a, b in steps:
         subject = pairs[which % len(pairs)]
+        if name in ORDERED and 0 not in subject.host.stride() and shares_elements(subject.host):
+            continue
         version = subject.host._version
         want, error = attempt(STEPS[name], subject.host, a, b)
         got, raised = attempt(STEPS[name], subject.device, a, b)
@@ -175,9 +190,7 @@ def run_program(first: tuple[int, int, int], steps: list[tuple[int, str, int, in
         same_values(pair.device, pair.host)
 
 
-STEP = st.tuples(
-    st.integers(0, 5), st.sampled_from(NAMES), st.integers(0, 3), st.integers(0, 3)
-)
+STEP = st.tuples(st.integers(0, 5), st.sampled_from(NAMES), st.integers(0, 3), st.integers(0, 3))
 
 
 @settings(

@@ -37,6 +37,7 @@ from torch_tpu.tpu.devices import (
 from torch_tpu.tpu.memory import (
     empty_cache,
     get_allocator_backend,
+    get_per_process_memory_fraction,
     max_memory_allocated,
     max_memory_cached,
     max_memory_reserved,
@@ -52,6 +53,7 @@ from torch_tpu.tpu.memory import (
     reset_max_memory_allocated,
     reset_max_memory_cached,
     reset_peak_memory_stats,
+    set_per_process_memory_fraction,
 )
 from torch_tpu.tpu.random import (
     _get_generator,
@@ -82,6 +84,10 @@ from torch_tpu.tpu.streams import (
 )
 
 OutOfMemoryError = torch.OutOfMemoryError
+# Read by torch.utils.checkpoint, which saves a generator's state only where it is True. States can
+# be had before the runtime starts.
+_initialized = True
+
 has_half = True
 has_magma = False
 

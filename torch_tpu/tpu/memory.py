@@ -15,6 +15,8 @@ from torch_tpu.tpu._utils import _get_device_index
 
 __all__ = [
     "empty_cache",
+    "get_per_process_memory_fraction",
+    "set_per_process_memory_fraction",
     "max_memory_allocated",
     "max_memory_cached",
     "max_memory_reserved",
@@ -119,6 +121,19 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
     """(free, total) bytes of the device. Total is what the plugin says, or
     ``TORCH_TPU_MEMORY_LIMIT_MB``, or the host's memory. Starts the runtime."""
     return C.memory_info(_get_device_index(device, optional=True))
+
+
+def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+    """Lets tensors fill only this part of the device's memory, from 0 to 1; beyond it
+    torch.OutOfMemoryError is raised. Raises ValueError for other numbers."""
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+    C.set_memory_fraction(_get_device_index(device, optional=True), float(fraction))
+
+
+def get_per_process_memory_fraction(device: Any = None) -> float:
+    """What ``set_per_process_memory_fraction`` has set; 1 at first."""
+    return C.memory_fraction(_get_device_index(device, optional=True))
 
 
 def empty_cache() -> None:

@@ -5,6 +5,9 @@ memory is not addressable for others. So tensors go through host memory, in both
 
     numpy.from_dlpack(torch.tpu.to_dlpack(tensor))
     torch.from_dlpack(array, device="tpu")
+
+Between torch and torch, a capsule of ``torch.utils.dlpack.to_dlpack`` shares device memory; the
+tensor must begin where its storage does.
 """
 
 from __future__ import annotations

@@ -48,6 +48,14 @@ constexpr std::array<int8_t, 256> make_table() {
 
 constexpr std::array<int8_t, 256> kTable = make_table();
 
+constexpr std::array<ScalarType, kDTypes.size()> make_inverse() {
+  std::array<ScalarType, kDTypes.size()> table{};
+  for (const auto& [torch_dtype, dtype] : kDTypes) table[static_cast<size_t>(dtype)] = torch_dtype;
+  return table;
+}
+
+constexpr std::array<ScalarType, kDTypes.size()> kInverse = make_inverse();
+
 }  // namespace
 
 bool has_dtype(ScalarType dtype) { return kTable[static_cast<uint8_t>(dtype)] != kNone; }
@@ -58,11 +66,6 @@ DType to_hlo(ScalarType dtype) {
   return static_cast<DType>(kTable[static_cast<uint8_t>(dtype)]);
 }
 
-ScalarType to_torch(DType dtype) {
-  for (const auto& [torch_dtype, hlo] : kDTypes) {
-    if (hlo == dtype) return torch_dtype;
-  }
-  TORCH_INTERNAL_ASSERT(false, "no torch dtype for ", stablehlo::name(dtype));
-}
+ScalarType to_torch(DType dtype) { return kInverse[static_cast<size_t>(dtype)]; }
 
 }  // namespace torch_tpu::aten

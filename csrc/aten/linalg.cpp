@@ -47,8 +47,7 @@ Solution solve_ex(const at::Tensor& a, const at::Tensor& b, bool left, bool chec
   auto [lu, pivots, info] = decompose(a);
   if (check_errors) at::_linalg_check_errors(info, "torch.linalg.solve_ex", a.dim() == 2);
   const at::Tensor columns = is_vector ? b.unsqueeze(-1) : b;
-  const at::Tensor x =
-      at::linalg_lu_solve(lu, pivots, columns, left, /*adjoint=*/false);
+  const at::Tensor x = at::linalg_lu_solve(lu, pivots, columns, left, /*adjoint=*/false);
   return {is_vector ? x.squeeze(-1) : x, lu, pivots, info};
 }
 

@@ -433,6 +433,14 @@ Value reinterpret(Value flat, DType dtype) {
 
 Dims memory_order_dims(std::span<const int64_t> sizes, std::span<const int64_t> strides) {
   // Dimensions of size 1 may have any stride: they stay where they are.
+  bool sorted = true;
+  int64_t last = INT64_MAX;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == 1) continue;
+    sorted &= strides[d] <= last;
+    last = strides[d];
+  }
+  if (sorted) return Dims(sizes.begin(), sizes.end());  // the usual case, on the path of every call
   std::vector<size_t> order;
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] != 1) order.push_back(d);

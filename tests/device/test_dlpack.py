@@ -32,6 +32,24 @@ def test_from_numpy():
     assert x.device.type == "tpu" and x.tolist() == array.tolist()
 
 
+def test_capsules_share_memory_within_torch():
+    x = torch.arange(4.0, device="tpu")
+    y = torch.from_dlpack(torch.utils.dlpack.to_dlpack(x))
+    y.add_(1)
+    assert x.tolist() == [1, 2, 3, 4] and y.data_ptr() == x.data_ptr()
+    x.mul_(2)
+    assert y.tolist() == [2, 4, 6, 8]
+    del x
+    assert (y + 1).tolist() == [3, 5, 7, 9]
+
+
+def test_a_capsule_of_a_slice_is_refused():
+    x = torch.arange(4.0, device="tpu")
+    y = torch.from_dlpack(torch.utils.dlpack.to_dlpack(x[1:]))
+    with pytest.raises(RuntimeError, match="is not the start of one of its storages"):
+        y.tolist()
+
+
 def test_requires_grad():
     with pytest.raises(BufferError, match="require gradient"):
         torch.tpu.to_dlpack(torch.ones(2, device="tpu", requires_grad=True))

@@ -2,7 +2,7 @@
 # Sets everything up and runs the tests: C++ (ctest), then Python (pytest).
 #   scripts/test.sh            the fast tier, as in CI
 #   scripts/test.sh --full     also the long sweeps
-#   scripts/test.sh -- ARGS    only pytest, with these arguments
+#   scripts/test.sh -- ARGS    only pytest, in tests/, with these arguments
 source "$(dirname "$0")/common.sh"
 make_venv
 install_package
@@ -17,6 +17,7 @@ trap 'rm -rf "$TORCH_TPU_CACHE_DIR"' EXIT
 
 if [ "${1:-}" = "--" ]; then
   shift
+  cd tests
   python -m pytest "$@"
   exit
 fi
@@ -37,4 +38,6 @@ export TORCH_TPU_TEST_PLUGIN
 ctest --test-dir "$build" --output-on-failure --no-tests=error
 
 say "Python tests"
-python -m pytest tests
+# Not in the repository's root, where the sources would hide the installed package.
+cd tests
+python -m pytest .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -55,9 +56,21 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
+def _source_tree_problem() -> str | None:
+    folder = Path(__file__).parent
+    built = any(folder.glob("_C.*.so"))
+    if built or not (folder.parent / "CMakeLists.txt").is_file():
+        return None
+    return (
+        f"The tpu device is not available: Python imported torch_tpu from its sources in {folder}, "
+        "which hide the installed package. Start Python in another folder, or install the package "
+        "(pip install .) if you have not."
+    )
+
+
 def load() -> tuple[Any, str | None]:
     """Returns (the extension module or its stand-in, what is wrong or None). Never raises."""
-    problem = _version_problem()
+    problem = _version_problem() or _source_tree_problem()
     if problem is None:
         try:
             from torch_tpu import _C

@@ -13,6 +13,12 @@ DType accumulator(DType dtype) {
 }
 
 Value product(Context& ctx, Value a, Value b, const DotDims& dims) {
+  if (a.dtype() != b.dtype()) {  // PyTorch's meta kernels leave this check to the backend
+    throw stablehlo::BuildError("expected both factors to have the same dtype, but got " +
+                                std::string(stablehlo::name(a.dtype())) + " and " +
+                                std::string(stablehlo::name(b.dtype())) +
+                                ". Convert one of them with .to(dtype).");
+  }
   const DType accumulated = accumulator(a.dtype());
   if (a.dtype() == DType::Pred) {
     a = convert(a, accumulated);

@@ -16,8 +16,13 @@ if(LLD_PROGRAM)
   add_link_options(-fuse-ld=lld)
 endif()
 
+# A sanitized library is loaded by a Python that is not: preload the compiler's libasan.so (libtsan.so).
 if(TORCH_TPU_SANITIZE)
   string(REPLACE ";" "," _sanitizers "${TORCH_TPU_SANITIZE}")
-  add_compile_options(-fsanitize=${_sanitizers} -fno-omit-frame-pointer -g)
+  add_compile_options(-fsanitize=${_sanitizers} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${_sanitizers})
+  if(TORCH_TPU_SANITIZE MATCHES "undefined")
+    # torch's classes have their type information elsewhere.
+    add_compile_options(-fno-sanitize=vptr -fno-sanitize-recover=undefined)
+  endif()
 endif()

@@ -108,19 +108,20 @@ class TraceBuilder {
   /// What the lowering has to compute: by the functional overload's meta kernel, or else the
   /// written tensors.
   void find_out_types() {
-    const std::optional<Stack> checked = run_on_meta(form_.handle, arguments_);
     std::vector<at::Tensor> results;
-    if (form_.style == Style::Functional) {
-      if (!checked) missing_meta();
-      for (const c10::IValue& value : *checked) flatten(value, results);
-      drop_unwanted(results);
-    } else if (form_.functional) {
+    if (form_.style != Style::Functional && form_.functional) {
       const std::optional<Stack> functional =
           run_on_meta(*form_.functional, functional_arguments());
       if (!functional) missing_meta();
       for (const c10::IValue& value : *functional) flatten(value, results);
-      check_written(results);
-    } else {
+      check_written(results);  // before the form's own meta kernel, whose words are not the CPU's
+    }
+    const std::optional<Stack> checked = run_on_meta(form_.handle, arguments_);
+    if (form_.style == Style::Functional) {
+      if (!checked) missing_meta();
+      for (const c10::IValue& value : *checked) flatten(value, results);
+      drop_unwanted(results);
+    } else if (!form_.functional) {
       results = written();
     }
     for (const at::Tensor& tensor : results) {

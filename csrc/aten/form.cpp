@@ -140,7 +140,7 @@ std::vector<Form> forms_of(const lowering::Op& op) {
   const c10::OperatorName name(full.substr(0, dot),
                                dot == std::string::npos ? "" : full.substr(dot + 1));
   const auto named = c10::Dispatcher::singleton().findSchema(name);
-  if (!named) return {};  // of another PyTorch version; a test lists those that this one lacks
+  if (!named) return {};  // of another PyTorch version
   std::vector<Form> forms{make_form(op, *named, *named)};
   if (!is_functional(named->schema())) return forms;
   for (const std::string& base : {name.name + "_", name.name}) {

@@ -26,7 +26,7 @@ if [ "${1:-}" = "--full" ]; then export TORCH_TPU_TEST_FULL=1; fi
 say "Style"
 ruff check .
 ruff format --check .
-git ls-files '*.cc' '*.cpp' '*.h' | xargs clang-format --dry-run -Werror
+git ls-files '*.cc' '*.h' | xargs clang-format --dry-run -Werror
 
 say "C++ tests"
 [ -e /usr/include/gtest/gtest.h ] || need_debian libgtest-dev libgmock-dev

@@ -1,5 +1,5 @@
 // Operators whose result's size depends on values. These lowerings give results padded to the
-// greatest size, and the true size; csrc/aten/dynamic.cpp reads the size and narrows.
+// greatest size, and the true size; csrc/aten/dynamic.cc reads the size and narrows.
 #include "lowering/cast.h"
 #include "lowering/context.h"
 #include "lowering/families.h"

@@ -1,5 +1,5 @@
 // Ranges, identity matrices and other tensors made from a few numbers. PyTorch's operators return a
-// size that depends on those numbers; csrc/aten/factory.cpp computes it and fills a tensor with one
+// size that depends on those numbers; csrc/aten/factory.cc computes it and fills a tensor with one
 // of these operators, so that a range of any start and step of one length is one program.
 #include "lowering/cast.h"
 #include "lowering/context.h"

@@ -30,6 +30,8 @@ using torch::jit::Stack;
 
 namespace {
 
+using Tensors = c10::SmallVector<at::Tensor, 4>;
+
 /// Results of a trace that could not be recorded because out= arguments have another shape.
 class NeedsResize : public std::exception {
  public:
@@ -93,7 +95,7 @@ void finish_now(engine::Device& device) {
   device.synchronize();
 }
 
-void push_results(const Form& form, Stack& stack, std::vector<at::Tensor> fresh) {
+void push_results(const Form& form, Stack& stack, Tensors fresh) {
   const auto& returns = form.handle.schema().returns();
   if (form.style != Style::Functional) {
     std::vector<c10::IValue> written;
@@ -118,8 +120,8 @@ void push_results(const Form& form, Stack& stack, std::vector<at::Tensor> fresh)
 }
 
 /// Runs the program of a call and gives its fresh results, in the order of the schema.
-std::vector<at::Tensor> execute(const Form& form, Program& program, const CallKey& key,
-                                const Stack& stack, engine::Device& device) {
+Tensors execute(const Form& form, Program& program, const CallKey& key, const Stack& stack,
+                engine::Device& device) {
   c10::SmallVector<uint32_t, 32> words(program.param_words);
   if (!program.params.empty()) {
     std::pair<uint64_t, uint64_t> random{0, 0};
@@ -132,11 +134,11 @@ std::vector<at::Tensor> execute(const Form& form, Program& program, const CallKe
     write_params(form, program, arguments_of(form, stack), key.starts(), random, words.data());
   }
   // The tensors come first: they raise out of memory before anything runs.
-  std::vector<at::Tensor> tensors;
+  Tensors tensors;
   c10::SmallVector<engine::Storage*, 8> fresh;
   for (const Result& result : program.results) {
     if (result.kind == Result::Kind::Fresh) {
-      tensors.push_back(make_tensor(device, result.type, result.strides));
+      tensors.push_back(make_tensor(device, result));
       fresh.push_back(&device::storage_of(tensors.back()));
     } else if (result.kind == Result::Kind::Undefined) {
       tensors.emplace_back();
@@ -151,7 +153,7 @@ void run_once(const Form& form, Stack& stack) {
   if (key.may_overlap() && form.style != Style::Functional) check_partial_overlaps(form, stack);
   engine::Device& device = device::engine_device(static_cast<c10::DeviceIndex>(key.device()));
   const std::shared_ptr<Program> program = find_program(form, key, stack, device);
-  std::vector<at::Tensor> fresh = execute(form, *program, key, stack, device);
+  Tensors fresh = execute(form, *program, key, stack, device);
   if (engine::config().launch_blocking) finish_now(device);
   push_results(form, stack, std::move(fresh));
 }

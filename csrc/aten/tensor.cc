@@ -28,12 +28,10 @@ std::span<const int64_t> span_of(c10::IntArrayRef values) { return {values.data(
 
 }  // namespace
 
-at::Tensor make_tensor(engine::Device& device, const stablehlo::Type& type,
-                       const stablehlo::Dims& strides) {
-  stablehlo::Type base{type.dtype, lowering::memory_order_dims(type.dims, strides)};
-  const auto nbytes = static_cast<size_t>(type.numel() * stablehlo::byte_size(type.dtype));
-  engine::Storage* storage = engine::allocate_storage(device, nbytes, std::move(base));
-  return tensor_over(device::make_storage(storage), to_torch(type.dtype), type.dims, strides);
+at::Tensor make_tensor(engine::Device& device, const engine::Result& result) {
+  engine::Storage* storage = engine::allocate_storage(device, result.base);
+  return tensor_over(device::make_storage(storage), to_torch(result.type.dtype), result.type.dims,
+                     result.strides);
 }
 
 at::Tensor empty_strided(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype,

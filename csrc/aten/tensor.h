@@ -8,9 +8,8 @@
 
 namespace torch_tpu::aten {
 
-/// A tensor over a new storage without value, of logical type `type` and dense strides.
-at::Tensor make_tensor(engine::Device& device, const stablehlo::Type& type,
-                       const stablehlo::Dims& strides);
+/// A tensor over a new storage without value, as a fresh result says.
+at::Tensor make_tensor(engine::Device& device, const engine::Result& result);
 
 /// torch.empty_strided on a device: no device work.
 at::Tensor empty_strided(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype,

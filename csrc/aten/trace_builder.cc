@@ -364,6 +364,8 @@ class TraceBuilder {
         const bool dense = results_[k].is_non_overlapping_and_dense();
         result.strides =
             dense ? to_dims(results_[k].strides()) : contiguous_strides(result.type.dims);
+        result.base = {result.type.dtype,
+                       lowering::memory_order_dims(result.type.dims, result.strides)};
       }
       call_.results.push_back(std::move(result));
     }

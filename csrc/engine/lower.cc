@@ -141,9 +141,7 @@ class Lowerer {
     }
     value = lowering::cast(value, result.type.dtype);
     lowering::ViewSpec whole{ViewKind::Whole, result.type.dtype, result.type.dims, result.strides};
-    const Type base{result.type.dtype,
-                    lowering::memory_order_dims(result.type.dims, result.strides)};
-    results_.push_back(lowering::write_view({}, base, whole, {}, value));
+    results_.push_back(lowering::write_view({}, result.base, whole, {}, value));
     outputs_.push_back({Output::Kind::Fresh, index});
   }
 

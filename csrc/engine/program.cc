@@ -10,7 +10,6 @@
 #include "engine/disk_cache.h"
 #include "engine/runtime.h"
 #include "engine/sites.h"
-#include "engine/words.h"
 
 namespace torch_tpu::engine {
 namespace {
@@ -98,15 +97,12 @@ std::shared_ptr<const pjrt::LoadedExecutable> executable_of(const std::string& t
   return made;
 }
 
-PJRT_Buffer* cached_words(Program& program, Device& device, const uint32_t* words) {
-  const size_t count = program.param_words;
-  Program::LastWords& last = program.last_words[device.index()];
-  if (!last.operand || std::memcmp(last.words.data(), words, count * sizeof(uint32_t)) != 0) {
-    last.operand =
-        words_operand(device.client(), device.pjrt(), device.is_host(), words, program.param_words);
-    last.words.assign(words, words + count);
-  }
-  return last.operand.raw();
+/// True if the program that makes this output has ended already.
+bool has_ended(const PJRT_Api* api, PJRT_Buffer* output) {
+  pjrt::Buffer borrowed(api, output);
+  const bool ready = borrowed.is_ready();
+  borrowed.release();
+  return ready;
 }
 
 }  // namespace
@@ -121,7 +117,7 @@ std::shared_ptr<Program> compile(const Trace& trace, const std::string& site_nam
   program->param_words = module.param_words;
   program->random_blocks = module.random_blocks;
   program->site = site_of(site_name);
-  program->last_words.resize(Runtime::get().device_count());
+  program->words.resize(Runtime::get().device_count());
   program->results = trace.calls.back().results;
   return program;
 }
@@ -134,6 +130,8 @@ void run(Program& program, Device& device, std::span<Storage* const> slots, cons
   SmallArray<PJRT_Buffer*, 64> outs(program.outputs.size());
 
   std::lock_guard lock(device.mutex());
+  WordsOperand& operand_words = program.words[device.index()];
+  bool reads_words = false;
   for (size_t i = 0; i < num_operands; ++i) {
     const Operand& operand = program.operands[i];
     switch (operand.kind) {
@@ -144,7 +142,9 @@ void run(Program& program, Device& device, std::span<Storage* const> slots, cons
         break;
       }
       case Operand::Kind::Params:
-        args[i] = cached_words(program, device, words);
+        args[i] = operand_words.set(device.client(), device.pjrt(), device.is_host(), words,
+                                    program.param_words);
+        reads_words = true;
         break;
       case Operand::Kind::Error:
         args[i] = device.error_word().raw();
@@ -154,6 +154,9 @@ void run(Program& program, Device& device, std::span<Storage* const> slots, cons
   program.executable->execute(args.data(), num_operands, outs.data(), device.pjrt().raw());
   counters().executions.fetch_add(1, std::memory_order_relaxed);
   const PJRT_Api* api = device.client().api();
+  if (reads_words && operand_words.watches() && !has_ended(api, outs[0])) {
+    operand_words.note_running();
+  }
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     const Output& output = program.outputs[i];
     switch (output.kind) {

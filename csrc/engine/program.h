@@ -7,6 +7,7 @@
 
 #include "engine/device.h"
 #include "engine/trace.h"
+#include "engine/words.h"
 #include "pjrt/executable.h"
 
 namespace torch_tpu::engine {
@@ -24,13 +25,7 @@ struct Program {
   /// it.
   std::vector<Result> results;
 
-  /// The parameter words of the last run on each device and their operand: a scalar that stays the
-  /// same is sent once. Guarded by the device's mutex.
-  struct LastWords {
-    std::vector<uint32_t> words;
-    pjrt::Buffer operand;
-  };
-  std::vector<LastWords> last_words;
+  std::vector<WordsOperand> words;  // per device
 };
 
 /// Lowers a trace and compiles it, or takes the executable from the disk cache. Blocks.

@@ -50,6 +50,10 @@ Storage* allocate_storage(Device& device, size_t nbytes, Type base) {
   return storage.release();
 }
 
+Storage* allocate_storage(Device& device, const Type& base) {
+  return allocate_storage(device, bytes_of(base), base);
+}
+
 void free_storage(Storage* storage) {
   storage->device.remove(*storage);
   release_address(storage->address, storage->nbytes);

@@ -33,8 +33,9 @@ struct Storage {
 
 /// Makes room for `nbytes` on the device; throws OutOfDeviceMemory if that is more than there is.
 Storage* allocate_storage(Device& device, size_t nbytes);
-/// The same for a value that is there already, of type `base`.
+/// The same for a value of type `base`, of as many bytes or a part of an element less.
 Storage* allocate_storage(Device& device, size_t nbytes, stablehlo::Type base);
+Storage* allocate_storage(Device& device, const stablehlo::Type& base);
 /// Called from any thread, with or without the GIL.
 void free_storage(Storage* storage);
 

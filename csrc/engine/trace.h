@@ -36,6 +36,7 @@ struct Result {
   Kind kind = Kind::Fresh;
   Type type;         // Fresh: the new tensor, logical shape
   Dims strides;      // Fresh: its strides, dense
+  Type base;         // Fresh: of its storage, in memory order
   TensorRef target;  // Write
 };
 

@@ -44,25 +44,39 @@ class SlotPool {
 
 void give_back(void* slot, void*) { SlotPool::get().give(slot); }
 
-}  // namespace
-
-pjrt::Buffer words_operand(pjrt::Client& client, const pjrt::Device& device, bool is_host,
-                           const uint32_t* words, int32_t count) {
-  const std::array<int64_t, 1> dims{count};
-  const size_t bytes = static_cast<size_t>(count) * sizeof(uint32_t);
-  if (!is_host || bytes > kSlotBytes) {
-    return client.buffer_from_host(words, PJRT_Buffer_Type_U32, dims, {}, device,
-                                   pjrt::HostBufferSemantics::ImmutableOnlyDuringCall);
-  }
-  void* slot = SlotPool::get().take();
-  std::memcpy(slot, words, bytes);
+/// A view of a slot with these words; `memory` gets the slot. The runtime gives it back when the
+/// last program that reads it has ended.
+pjrt::Buffer view_of_slot(pjrt::Client& client, const pjrt::Device& device, const uint32_t* words,
+                          int32_t count, void*& memory) {
+  memory = SlotPool::get().take();
+  std::memcpy(memory, words, static_cast<size_t>(count) * sizeof(uint32_t));
   try {
-    return client.view_of_device_memory(slot, PJRT_Buffer_Type_U32, dims, device, give_back,
-                                        nullptr);
+    return client.view_of_device_memory(memory, PJRT_Buffer_Type_U32, std::array<int64_t, 1>{count},
+                                        device, give_back, nullptr);
   } catch (...) {
-    SlotPool::get().give(slot);
+    SlotPool::get().give(memory);
+    memory = nullptr;
     throw;
   }
+}
+
+}  // namespace
+
+PJRT_Buffer* WordsOperand::set(pjrt::Client& client, const pjrt::Device& device, bool is_host,
+                               const uint32_t* words, int32_t count) {
+  const size_t bytes = static_cast<size_t>(count) * sizeof(uint32_t);
+  if (operand_ && std::memcmp(words_.data(), words, bytes) == 0) return operand_.raw();
+  if (operand_ && memory_) {
+    std::memcpy(memory_, words, bytes);
+  } else if (is_host && bytes <= kSlotBytes) {
+    operand_ = view_of_slot(client, device, words, count, memory_);
+  } else {
+    operand_ =
+        client.buffer_from_host(words, PJRT_Buffer_Type_U32, std::array<int64_t, 1>{count}, {},
+                                device, pjrt::HostBufferSemantics::ImmutableOnlyDuringCall);
+  }
+  words_.assign(words, words + count);
+  return operand_.raw();
 }
 
 }  // namespace torch_tpu::engine

@@ -17,9 +17,10 @@
 #include "device/current.h"
 #include "device/errors.h"
 #include "device/generator.h"
-#include "engine/config.h"
 #include "engine/hash.h"
+#include "engine/mode.h"
 #include "engine/program_cache.h"
+#include "engine/recorder.h"
 #include "engine/runtime.h"
 
 namespace torch_tpu::aten {
@@ -85,7 +86,7 @@ std::shared_ptr<Program> find_program(const Form& form, const CallKey& key, cons
       // Before compiling, which takes for ever or fails obscurely if the result has no room.
       if (result.kind == Result::Kind::Fresh) device.check_room(result.type);
     }
-    return engine::compile(built.trace, form.user_name);
+    return engine::make_program(std::move(built.trace), form.user_name);
   });
 }
 
@@ -120,8 +121,11 @@ void push_results(const Form& form, Stack& stack, Tensors fresh) {
 }
 
 /// Runs the program of a call and gives its fresh results, in the order of the schema.
-Tensors execute(const Form& form, Program& program, const CallKey& key, const Stack& stack,
-                engine::Device& device) {
+Tensors execute(const Form& form, const std::shared_ptr<Program>& shared, const CallKey& key,
+                const Stack& stack, engine::Device& device, engine::EagerMode mode) {
+  Program& program = *shared;
+  const bool defers = mode == engine::EagerMode::DeferAndFuse;
+  if (!defers) engine::ensure_compiled(program);
   c10::SmallVector<uint32_t, 32> words(program.param_words);
   if (!program.params.empty()) {
     std::pair<uint64_t, uint64_t> random{0, 0};
@@ -136,7 +140,7 @@ Tensors execute(const Form& form, Program& program, const CallKey& key, const St
   // The tensors come first: they raise out of memory before anything runs.
   Tensors tensors;
   c10::SmallVector<engine::Storage*, 8> fresh;
-  for (const Result& result : program.results) {
+  for (const Result& result : program.results()) {
     if (result.kind == Result::Kind::Fresh) {
       tensors.push_back(make_tensor(device, result));
       fresh.push_back(&device::storage_of(tensors.back()));
@@ -144,7 +148,14 @@ Tensors execute(const Form& form, Program& program, const CallKey& key, const St
       tensors.emplace_back();
     }
   }
-  engine::run(program, device, key.slots(), words.data(), fresh);
+  const auto lock = device.lock();
+  engine::Recorder& recorder = device.recorder();
+  if (defers) {
+    recorder.record(shared, key.slots(), words.data(), fresh);
+  } else {
+    if (!recorder.empty()) recorder.flush();  // of a thread that was in Fused mode
+    engine::run(program, device, key.slots(), words.data(), fresh);
+  }
   return tensors;
 }
 
@@ -153,8 +164,9 @@ void run_once(const Form& form, Stack& stack) {
   if (key.may_overlap() && form.style != Style::Functional) check_partial_overlaps(form, stack);
   engine::Device& device = device::engine_device(static_cast<c10::DeviceIndex>(key.device()));
   const std::shared_ptr<Program> program = find_program(form, key, stack, device);
-  Tensors fresh = execute(form, *program, key, stack, device);
-  if (engine::config().launch_blocking) finish_now(device);
+  const engine::EagerMode mode = engine::eager_mode();
+  Tensors fresh = execute(form, program, key, stack, device, mode);
+  if (mode == engine::EagerMode::DeferNeverAndLaunchBlocking) finish_now(device);
   push_results(form, stack, std::move(fresh));
 }
 

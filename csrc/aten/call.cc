@@ -57,7 +57,7 @@ stablehlo::Dims base_dims(const at::Tensor& tensor) {
 /// Gives a storage a base of this tensor's dtype, where that is free or the storage holds raw
 /// bytes: tensors made of bytes (torch.load, UntypedStorage) are then as good as others.
 void adopt(Storage& storage, const at::Tensor& tensor, DType dtype, bool dense) {
-  if (storage.value && storage.base.dtype != DType::U8) return;
+  if (storage.has_value() && storage.base.dtype != DType::U8) return;
   const int64_t width = stablehlo::byte_size(dtype);
   stablehlo::Type type{dtype, {}};
   if (dense && tensor.numel() * width == static_cast<int64_t>(storage.nbytes)) {
@@ -68,7 +68,7 @@ void adopt(Storage& storage, const at::Tensor& tensor, DType dtype, bool dense) 
     return;
   }
   const engine::WaitScope wait;
-  std::lock_guard lock(storage.device.mutex());
+  const auto lock = storage.device.lock_value(storage);
   engine::retype_storage(storage, type);
 }
 

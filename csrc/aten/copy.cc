@@ -45,9 +45,11 @@ void upload_whole(const at::Tensor& self, const void* data) {
   const engine::WaitScope wait;
   // Copied in the call: the source may be pageable and freed at once, whatever non_blocking says.
   pjrt::Buffer value = storage.device.upload(data, base);
-  std::lock_guard lock(storage.device.mutex());
+  // What was recorded before sees the old value.
+  const auto lock = storage.device.lock_value(storage);
   storage.set_base(std::move(base));
   storage.value = std::move(value);
+  storage.is_lost = false;
 }
 
 void device_copy(const at::Tensor& self, const at::Tensor& source) {
@@ -129,12 +131,12 @@ void between_devices(const at::Tensor& self, const at::Tensor& source) {
   if (source.numel() > 0) {
     const engine::WaitScope wait;
     pjrt::Buffer value = [&] {
-      std::lock_guard lock(from.device.mutex());
+      const auto lock = from.device.lock_value(from);
       engine::ensure_value(from);
       return from.value.copy_to_device(target.pjrt());
     }();
     Storage& to = device::storage_of(moved);
-    std::lock_guard lock(target.mutex());
+    const auto lock = target.lock();
     to.set_base(from.base);
     to.value = std::move(value);
   }

@@ -7,6 +7,7 @@
 #include "device/errors.h"
 #include "engine/config.h"
 #include "engine/disk_cache.h"
+#include "engine/mode.h"
 #include "pjrt/plugin.h"
 
 namespace torch_tpu::bindings {
@@ -74,6 +75,7 @@ py::dict config() {
     d["plugin_path"] = c.plugin_path;
     d["cpu_devices"] = c.cpu_devices;
     d["launch_blocking"] = c.launch_blocking;
+    d["defer_and_fuse"] = c.defer_and_fuse;
     d["verbose"] = c.verbose;
     d["cpu_fallback"] = fallback_mode();
     d["disk_cache"] = c.disk_cache;
@@ -93,6 +95,12 @@ void bind_runtime(py::module_& m) {
   m.def("plugin_choice", torch::wrap_pybind_function(plugin_choice));
   m.def("plugin_info", torch::wrap_pybind_function(plugin_info));
   m.def("config", torch::wrap_pybind_function(config));
+  m.def("eager_mode", [] { return static_cast<int>(engine::eager_mode()); });
+  m.def("set_eager_mode", torch::wrap_pybind_function([](int mode) {
+          const py::gil_scoped_release no_gil;
+          device::translated("set_eager_mode",
+                             [&] { engine::set_eager_mode(static_cast<engine::EagerMode>(mode)); });
+        }));
   m.def("start", torch::wrap_pybind_function(start));
   m.def("started", &engine::Runtime::started);
   m.def("in_bad_fork", &engine::Runtime::in_bad_fork);

@@ -56,6 +56,7 @@ Config read() {
   c.plugin_path = text("TORCH_TPU_PJRT_PLUGIN");
   c.cpu_devices = static_cast<int>(number("TORCH_TPU_CPU_DEVICES", 1, 1));
   c.launch_blocking = flag("TORCH_TPU_LAUNCH_BLOCKING", false);
+  c.defer_and_fuse = flag("TORCH_TPU_DEFER_AND_FUSE", false);
   c.verbose = flag("TORCH_TPU_VERBOSE", false);
   c.fallback = fallback_mode();
   c.disk_cache = flag("TORCH_TPU_CACHE", true);

@@ -13,8 +13,10 @@ struct Config {
   std::string plugin_path;
   /// TORCH_TPU_CPU_DEVICES: devices of a CPU plugin.
   int cpu_devices = 1;
-  /// TORCH_TPU_LAUNCH_BLOCKING=1: Debug mode.
+  /// TORCH_TPU_LAUNCH_BLOCKING=1: starts in Debug mode.
   bool launch_blocking = false;
+  /// TORCH_TPU_DEFER_AND_FUSE=1: starts in Fused mode.
+  bool defer_and_fuse = false;
   /// TORCH_TPU_VERBOSE=1: the plugin's own log and full error texts.
   bool verbose = false;
   /// TORCH_TPU_CPU_FALLBACK=error|warn|silent.

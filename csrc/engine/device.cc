@@ -8,6 +8,9 @@
 
 #include "engine/config.h"
 #include "engine/dtype.h"
+#include "engine/mode.h"
+#include "engine/recorder.h"
+#include "engine/runtime.h"
 #include "engine/sites.h"
 
 namespace torch_tpu::engine {
@@ -44,7 +47,26 @@ Device::Device(pjrt::Client& client, const pjrt::Device& device, int index)
       device_(device),
       index_(index),
       is_host_(client.platform_name() == "cpu"),
-      memory_limit_(limit_of(device, is_host_)) {}
+      memory_limit_(limit_of(device, is_host_)),
+      recorder_(std::make_unique<Recorder>(*this)) {}
+
+Device::~Device() = default;
+
+std::unique_lock<std::mutex> Device::lock() {
+  refuse_bad_fork();
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) {
+    const WaitScope wait;
+    lock.lock();
+  }
+  return lock;
+}
+
+std::unique_lock<std::mutex> Device::lock_value(Storage& storage) {
+  auto held = lock();
+  if (storage.slot >= 0) recorder_->flush();
+  return held;
+}
 
 MemoryCounters Device::memory() {
   std::lock_guard lock(memory_mutex_);
@@ -105,12 +127,13 @@ void Device::add(Storage& storage) {
   std::lock_guard lock(memory_mutex_);
   grow(storage.nbytes);
   ++memory_.allocations;
+  storage.serial = ++serial_;
   storage.next = live_;
   if (live_) live_->previous = &storage;
   live_ = &storage;
 }
 
-void Device::remove(Storage& storage) {
+bool Device::remove(Storage& storage) {
   std::lock_guard lock(memory_mutex_);
   shrink(storage.nbytes);
   ++memory_.frees;
@@ -120,6 +143,27 @@ void Device::remove(Storage& storage) {
     live_ = storage.next;
   }
   if (storage.next) storage.next->previous = storage.previous;
+  if (storage.slot < 0) return true;
+  storage.is_dead = true;
+  storage.died = recorded_.load(std::memory_order_relaxed);
+  return false;
+}
+
+std::vector<Storage*> Device::release(std::span<Storage* const> storages) {
+  std::vector<Storage*> dead;
+  std::lock_guard lock(memory_mutex_);
+  for (Storage* storage : storages) {
+    storage->slot = -1;
+    if (storage->is_dead) dead.push_back(storage);
+  }
+  return dead;
+}
+
+std::vector<uint64_t> Device::deaths(std::span<Storage* const> storages) {
+  std::vector<uint64_t> result;
+  std::lock_guard lock(memory_mutex_);
+  for (const Storage* s : storages) result.push_back(s->is_dead ? s->died : UINT64_MAX);
+  return result;
 }
 
 void Device::change_size(Storage& storage, size_t nbytes) {
@@ -159,8 +203,9 @@ void Device::download(Storage& storage, void* dst) {
 
 void Device::download_part(Storage& storage, size_t first, size_t count, void* dst) {
   if (count == 0) return;
-  std::unique_lock lock(mutex());
+  std::unique_lock lock = lock_value(storage);
   if (!storage.value) {
+    if (storage.is_lost) ensure_value(storage);  // throws
     std::memset(dst, 0, count);
     return;
   }
@@ -211,7 +256,8 @@ void Device::set_error_word(pjrt::Buffer buffer) {
 void Device::raise_pending_error() {
   std::array<int64_t, 4> word{};
   {
-    std::unique_lock lock(mutex());
+    std::unique_lock lock = this->lock();
+    recorder_->flush();
     // Programs that may fail keep replacing the word; whichever is newest covers all before it.
     while (error_pending_ && !error_word_.is_ready()) {
       const pjrt::Event ready = error_word_.ready_event();
@@ -235,7 +281,7 @@ void Device::raise_pending_error() {
   std::string message = where + ": index " + std::to_string(value) + " is out of range for ";
   message += dim >= 0 ? "dimension " + std::to_string(dim) + " of size " : "size ";
   message += std::to_string(size);
-  if (!config().launch_blocking) {
+  if (eager_mode() != EagerMode::DeferNeverAndLaunchBlocking) {
     message +=
         ". The device found it, and it is reported when something is read back: set "
         "TORCH_TPU_LAUNCH_BLOCKING=1 to get the error at the call that did it.";
@@ -245,7 +291,8 @@ void Device::raise_pending_error() {
 
 std::vector<pjrt::Event> Device::outstanding() {
   std::vector<pjrt::Event> events;
-  std::lock_guard lock(mutex());
+  const auto held = lock();
+  recorder_->flush();
   std::lock_guard memory_lock(memory_mutex_);
   for (Storage* s = live_; s; s = s->next) {
     if (s->value && !s->value.is_ready()) events.push_back(s->value.ready_event());

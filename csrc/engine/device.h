@@ -4,8 +4,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -16,6 +18,8 @@
 #include "pjrt/client.h"
 
 namespace torch_tpu::engine {
+
+class Recorder;
 
 /// The device has no room. Becomes torch.OutOfMemoryError.
 class OutOfDeviceMemory : public std::runtime_error {
@@ -39,6 +43,7 @@ struct MemoryCounters {
 class Device {
  public:
   Device(pjrt::Client& client, const pjrt::Device& device, int index);
+  ~Device();
 
   pjrt::Client& client() const { return client_; }
   const pjrt::Device& pjrt() const { return device_; }
@@ -50,19 +55,33 @@ class Device {
   double memory_fraction();
   void set_memory_fraction(double fraction);
 
-  /// Serializes executions, and every change of a storage's value.
+  /// "The mutex": it serializes executions, and every change of a storage's value. Whoever waits
+  /// for it lets the interpreter's other threads run, so its holder may wait for the interpreter.
   /// Refused in a forked child, where the thread that holds it may not exist.
-  std::mutex& mutex() {
-    refuse_bad_fork();
-    return mutex_;
-  }
+  std::unique_lock<std::mutex> lock();
+
+  /// What the fused schedule has recorded and not run yet. The mutex is held.
+  Recorder& recorder() { return *recorder_; }
+  /// The mutex, after what is recorded has been run if it makes or reads the value of this storage.
+  /// May block.
+  std::unique_lock<std::mutex> lock_value(Storage& storage);
 
   // ---- memory
   MemoryCounters memory();
   void reset_peak_memory();
   /// Counts and lists the storage; throws OutOfDeviceMemory if it does not fit.
   void add(Storage& storage);
-  void remove(Storage& storage);
+  /// False if recorded operators still use the storage, and the recorder will delete it.
+  bool remove(Storage& storage);
+  /// Sorts storages that recorded operators used, and no longer do, into living and dead ones. The
+  /// caller deletes the dead.
+  std::vector<Storage*> release(std::span<Storage* const> storages);
+  /// How many operators had been recorded when each died, or UINT64_MAX if it lives.
+  std::vector<uint64_t> deaths(std::span<Storage* const> storages);
+  /// Tells the number of operators recorded so far, for the storages that die from now on.
+  void set_recorded(uint64_t count) { recorded_.store(count, std::memory_order_relaxed); }
+  /// Number of the newest allocation.
+  uint64_t serial() const { return serial_.load(std::memory_order_relaxed); }
   /// Throws OutOfDeviceMemory if a new value of this type would not fit.
   void check_room(const stablehlo::Type& type);
   void change_size(Storage& storage, size_t nbytes);
@@ -101,6 +120,8 @@ class Device {
   int64_t memory_limit_;
   double memory_fraction_ = 1;  // guarded by memory_mutex_
   std::mutex mutex_;
+  std::unique_ptr<Recorder> recorder_;
+  std::atomic<uint64_t> recorded_{0}, serial_{0};
 
   std::mutex memory_mutex_;
   // memory_mutex_ is held

@@ -18,14 +18,15 @@ namespace {
 
 class Lowerer {
  public:
-  Lowerer(const Trace& trace, int32_t param_capacity) : trace_(trace), slots_(trace.slots.size()) {
+  Lowerer(const Trace& trace, ParamPack params) : trace_(trace), slots_(trace.slots.size()) {
     state_.builder = &builder_;
-    state_.params = ParamPack(param_capacity);
-    state_.precision = trace.precision;
+    state_.params = std::move(params);
   }
 
   Module run() {
     for (const Call& call : trace_.calls) {
+      state_.precision = call.precision;
+      state_.random_blocks = 0;  // each call has an offset of its own
       lower_call(call);
       ++state_.call;
     }
@@ -147,7 +148,7 @@ class Lowerer {
 
   Module finish() {
     for (size_t i = 0; i < slots_.size(); ++i) {
-      if (!slots_[i].written) continue;
+      if (!slots_[i].written || (!trace_.unwanted.empty() && trace_.unwanted[i])) continue;
       if (slots_[i].parameter >= 0) {
         builder_.alias(slots_[i].parameter, static_cast<int64_t>(results_.size()));
       }
@@ -202,9 +203,12 @@ class Lowerer {
 }  // namespace
 
 Module lower(const Trace& trace) {
-  Module draft = Lowerer(trace, 1 << 20).run();
+  if (trace.params) {
+    return Lowerer(trace, ParamPack(trace.param_words, *trace.params)).run();
+  }
+  Module draft = Lowerer(trace, ParamPack()).run();
   if (draft.param_words == 0) return draft;
-  return Lowerer(trace, draft.param_words).run();
+  return Lowerer(trace, ParamPack(draft.param_words)).run();
 }
 
 }  // namespace torch_tpu::engine

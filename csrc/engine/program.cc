@@ -107,10 +107,13 @@ bool has_ended(const PJRT_Api* api, PJRT_Buffer* output) {
 
 }  // namespace
 
-std::shared_ptr<Program> compile(const Trace& trace, const std::string& site_name) {
+std::shared_ptr<Program> make_program(Trace trace, const std::string& site_name) {
+  static std::atomic<uint64_t> last_id{0};
   Module module = lower(trace);
   auto program = std::make_shared<Program>();
-  if (!module.outputs.empty()) program->executable = executable_of(module.text);
+  program->id = ++last_id;
+  program->trace = std::move(trace);
+  program->text = std::move(module.text);
   program->operands = std::move(module.operands);
   program->outputs = std::move(module.outputs);
   program->params = std::move(module.params);
@@ -118,8 +121,17 @@ std::shared_ptr<Program> compile(const Trace& trace, const std::string& site_nam
   program->random_blocks = module.random_blocks;
   program->site = site_of(site_name);
   program->words.resize(Runtime::get().device_count());
-  program->results = trace.calls.back().results;
   return program;
+}
+
+void ensure_compiled(Program& program) {
+  if (program.is_compiled.load(std::memory_order_acquire)) return;
+  const WaitScope wait;
+  std::lock_guard lock(program.compiling);
+  if (program.is_compiled.load(std::memory_order_relaxed)) return;
+  if (!program.outputs.empty()) program.executable = executable_of(program.text);
+  program.text = {};
+  program.is_compiled.store(true, std::memory_order_release);
 }
 
 void run(Program& program, Device& device, std::span<Storage* const> slots, const uint32_t* words,
@@ -129,7 +141,6 @@ void run(Program& program, Device& device, std::span<Storage* const> slots, cons
   SmallArray<PJRT_Buffer*, 64> args(num_operands);
   SmallArray<PJRT_Buffer*, 64> outs(program.outputs.size());
 
-  std::lock_guard lock(device.mutex());
   WordsOperand& operand_words = program.words[device.index()];
   bool reads_words = false;
   for (size_t i = 0; i < num_operands; ++i) {
@@ -157,14 +168,18 @@ void run(Program& program, Device& device, std::span<Storage* const> slots, cons
   if (reads_words && operand_words.watches() && !has_ended(api, outs[0])) {
     operand_words.note_running();
   }
+  const auto give = [api](Storage& storage, PJRT_Buffer* value) {
+    storage.value = pjrt::Buffer(api, value);
+    storage.is_lost = false;
+  };
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     const Output& output = program.outputs[i];
     switch (output.kind) {
       case Output::Kind::Fresh:
-        fresh[output.index]->value = pjrt::Buffer(api, outs[i]);
+        give(*fresh[output.index], outs[i]);
         break;
       case Output::Kind::Slot:
-        slots[output.index]->value = pjrt::Buffer(api, outs[i]);
+        give(*slots[output.index], outs[i]);
         break;
       case Output::Kind::Error:
         device.set_error_word(pjrt::Buffer(api, outs[i]));

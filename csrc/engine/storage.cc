@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include "engine/address.h"
@@ -55,14 +56,16 @@ Storage* allocate_storage(Device& device, const Type& base) {
 }
 
 void free_storage(Storage* storage) {
-  storage->device.remove(*storage);
   release_address(storage->address, storage->nbytes);
-  delete storage;
+  if (storage->device.remove(*storage)) delete storage;
 }
 
 void resize_storage(Storage& storage, size_t nbytes) {
   Device& device = storage.device;
   const size_t old_bytes = storage.nbytes;
+  {
+    const auto lock = device.lock_value(storage);
+  }
   HostBytes bytes;
   if (storage.value && nbytes != 0) {
     bytes = zeroed(std::max(nbytes, storage.base_bytes));
@@ -71,7 +74,7 @@ void resize_storage(Storage& storage, size_t nbytes) {
       std::memset(bytes.get() + nbytes, 0, storage.base_bytes - nbytes);
   }
   device.change_size(storage, nbytes);
-  std::lock_guard lock(device.mutex());
+  const auto lock = device.lock();
   // Keep the dtype, so that the tensor that resizes finds its own elements.
   const int64_t width = stablehlo::byte_size(storage.base.dtype);
   const bool fits = nbytes % width == 0;
@@ -87,6 +90,10 @@ void resize_storage(Storage& storage, size_t nbytes) {
 
 void ensure_value(Storage& storage) {
   if (storage.value) return;
+  if (storage.is_lost) {
+    throw std::runtime_error(
+        "the value of this tensor is not there: an operator that was to compute it failed");
+  }
   const HostBytes bytes = zeroed(storage.base_bytes);
   storage.value = storage.device.upload(bytes.get(), storage.base);
 }

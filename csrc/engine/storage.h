@@ -24,11 +24,25 @@ struct Storage {
   size_t base_bytes = 0;
   /// Null while nothing was written: reading then gives zeros.
   pjrt::Buffer value;
+  /// The operators that were to make the value failed, and it is not there.
+  bool is_lost = false;
+
+  // ---- what the recorder knows of it (see recorder.h)
+  /// Slot among the recorded operators, or -1: no recorded operator uses it, `value` is up to date.
+  int slot = -1;
+  /// Freed by PyTorch, but kept for the recorded operators.
+  bool is_dead = false;
+  /// How many operators were recorded when it was freed.
+  uint64_t died = 0;
+  /// Number of the allocation.
+  uint64_t serial = 0;
 
   Storage* previous = nullptr;  // in the device's list
   Storage* next = nullptr;
 
   void set_base(stablehlo::Type type);
+  /// False if nothing was written, nor will be by recorded operators.
+  bool has_value() const { return value || slot >= 0; }
 };
 
 /// Makes room for `nbytes` on the device; throws OutOfDeviceMemory if that is more than there is.
@@ -42,8 +56,8 @@ void free_storage(Storage* storage);
 /// Changes the size, keeping the bytes that fit. The address changes. Blocks if there is a value.
 void resize_storage(Storage& storage, size_t nbytes);
 
-/// Makes sure that there is a value (zeros if nothing was written) of the type `base`. The device's
-/// mutex is held.
+/// Makes sure that there is a value (zeros if nothing was written) of the type `base`. Throws if
+/// the value was lost. The device's mutex is held.
 void ensure_value(Storage& storage);
 
 /// Makes the storage's base this type, reinterpreting its bytes. Without a value this is free; with

@@ -48,12 +48,18 @@ struct Call {
       outs;  // as PyTorch's meta kernel tells; undefined results have dtype F32, no dims
   std::vector<Result> results;  // those of the schema, then one for each extra write
   std::optional<DType> common;
+  stablehlo::Precision precision = stablehlo::Precision::Highest;
 };
 
 struct Trace {
   std::vector<Type> slots;  // base types of the storages
   std::vector<Call> calls;
-  stablehlo::Precision precision = stablehlo::Precision::Highest;
+  /// Slots whose last value nobody will read; none if empty.
+  std::vector<bool> unwanted;
+  /// The run-time numbers of all calls, if they were laid out before: their programs were lowered
+  /// one by one.
+  std::optional<std::vector<lowering::Param>> params;
+  int32_t param_words = 0;  // of `params`
 };
 
 /// Operand `i` of a program.

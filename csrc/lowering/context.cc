@@ -1,5 +1,7 @@
 #include "lowering/context.h"
 
+#include <algorithm>
+
 #include "lowering/cast.h"
 #include "lowering/philox.h"
 
@@ -62,22 +64,29 @@ DType carrier(DType dtype) {
   }
 }
 
-Value ParamPack::get(Builder& builder, Param param) {
-  for (size_t i = 0; i < params_.size(); ++i) {
-    const Param& p = params_[i];
-    if (p.source == param.source && p.a == param.a && p.b == param.b && p.call == param.call &&
-        p.dtype == param.dtype) {
-      return values_[i];
-    }
-  }
+Value ParamPack::value_of(Builder& builder, const Param& param) {
   if (!operand_) operand_ = builder.parameter({DType::U32, {capacity_}});
   const int32_t count = words_of(carrier(param.dtype));
-  if (words_ + count > capacity_) throw BuildError("too many run-time scalars in one program");
+  const Value words = builder.slice(operand_, {param.word}, {param.word + count});
+  return cast(from_words(builder, words, carrier(param.dtype)), param.dtype);
+}
+
+Value ParamPack::get(Builder& builder, Param param) {
+  const auto first = std::ranges::lower_bound(params_, param.call, {}, &Param::call);
+  for (auto p = first; p != params_.end() && p->call == param.call; ++p) {
+    if (p->source != param.source || p->a != param.a || p->b != param.b ||
+        p->dtype != param.dtype) {
+      continue;
+    }
+    Value& value = values_[static_cast<size_t>(p - params_.begin())];
+    if (!value) value = value_of(builder, *p);
+    return value;
+  }
   param.word = words_;
-  words_ += count;
-  Value words = builder.slice(operand_, {param.word}, {param.word + count});
+  words_ += words_of(carrier(param.dtype));
+  if (words_ > capacity_) throw BuildError("too many run-time scalars in one program");
   params_.push_back(param);
-  values_.push_back(cast(from_words(builder, words, carrier(param.dtype)), param.dtype));
+  values_.push_back(value_of(builder, param));
   return values_.back();
 }
 

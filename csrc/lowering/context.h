@@ -61,6 +61,12 @@ class ParamPack {
   /// `capacity` is the size of the operand in words. A program is lowered twice: first with plenty,
   /// to learn how many words it uses, then with exactly that.
   explicit ParamPack(int32_t capacity = 1 << 20) : capacity_(capacity) {}
+  /// The layout is given, in ascending order of calls: that of programs lowered before.
+  ParamPack(int32_t capacity, std::vector<Param> layout)
+      : capacity_(capacity),
+        params_(std::move(layout)),
+        values_(params_.size()),
+        words_(capacity) {}
   /// The 0-d value of this parameter; asking twice gives the same words.
   Value get(Builder& builder, Param param);
   const std::vector<Param>& layout() const { return params_; }
@@ -69,6 +75,8 @@ class ParamPack {
   Value operand() const { return operand_; }
 
  private:
+  Value value_of(Builder& builder, const Param& param);
+
   int32_t capacity_;
   std::vector<Param> params_;
   std::vector<Value> values_;
@@ -88,10 +96,11 @@ struct ProgramState {
   Builder* builder = nullptr;
   ParamPack params;
   ErrorWord error;
+  /// Of the call that is being lowered.
   stablehlo::Precision precision = stablehlo::Precision::Highest;
   /// Number of the call that is being lowered.
   int32_t call = 0;
-  /// Philox counters used so far by this program (in units of 4 x 32 bits).
+  /// Philox counters used so far by this call (in units of 4 x 32 bits).
   uint64_t random_blocks = 0;
 };
 

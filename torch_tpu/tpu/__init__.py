@@ -55,6 +55,7 @@ from torch_tpu.tpu.memory import (
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
 )
+from torch_tpu.tpu.modes import EagerMode, eager_mode, get_eager_mode, set_eager_mode
 from torch_tpu.tpu.random import (
     _get_generator,
     _get_rng_state_offset,

@@ -1,7 +1,7 @@
 """Benchmarks of the tpu device, side by side with PyTorch on the CPU in one process.
 
     python benchmarks/run.py             all of them
-    python benchmarks/run.py ops train   some: cost, ops, train, start
+    python benchmarks/run.py ops train   some: cost, ops, train, fused, start
 
 Rounds are interleaved and minima are compared: look at ratios, not at times. Pin the process to one
 core on a busy machine (taskset -c 0).
@@ -158,6 +158,8 @@ def training_step(device: str, kind: str) -> Callable[[], None]:
         value.backward()
         optimizer.step()
         value.item()
+        if device == "tpu":
+            torch.tpu.synchronize()  # the loss is there before the update is
 
     return step
 
@@ -168,6 +170,87 @@ def train() -> None:
         for kind in ("mlp", "gpt")
     }
     table("Training", "ms", rows, 1e3)
+
+
+CHAIN = (
+    lambda z, x, y: z + y,
+    lambda z, x, y: z * 0.9,
+    lambda z, x, y: torch.tanh(z),
+    lambda z, x, y: F.relu(z) - x,
+    lambda z, x, y: z.t() + x,
+    lambda z, x, y: torch.maximum(z, y),
+    lambda z, x, y: z - z.mean(-1, keepdim=True),
+    lambda z, x, y: z @ y,
+    lambda z, x, y: torch.softmax(z, -1),
+    lambda z, x, y: torch.where(z > 0.1, z, x).clamp(-2, 2),
+)
+CHAIN_CALLS = 10 * 12  # operators of ten rounds, without views
+
+
+def chain(device: str) -> Callable[[], torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    x, y = (torch.randn(16, 16, generator=generator).mul(0.2).to(device) for _ in range(2))
+
+    def run():
+        z = x
+        for _ in range(10):
+            for step in CHAIN:
+                z = step(z, x, y)
+        return z.sum()
+
+    return run
+
+
+def in_mode(mode: str, body: Callable[[], object]) -> Callable[[], None]:
+    mode = {"strict": "DEFER_NEVER", "fused": "DEFER_AND_FUSE"}[mode]
+
+    def run():
+        with torch.tpu.eager_mode(torch.tpu.EagerMode[mode]):
+            body()
+
+    return run
+
+
+def fused() -> None:
+    """The two eager modes beside the CPU, and the programs that a step starts."""
+    workloads = {
+        f"{CHAIN_CALLS} small operators, a read": lambda d: (lambda run: lambda: run().item())(
+            chain(d)
+        ),
+        "mlp training step": lambda d: training_step(d, "mlp"),
+        "gpt training step": lambda d: training_step(d, "gpt"),
+    }
+    print(
+        f"\n{'ms':<34} {'cpu':>8} {'strict':>8} {'fused':>8} {'fused/strict':>13} {'programs':>12}"
+    )
+    for name, make in workloads.items():
+        bodies = {mode: in_mode(mode, make("tpu")) for mode in ("strict", "fused")}
+        bodies["cpu"] = make("cpu")
+        for body in bodies.values():
+            body(), body()
+        started = {}
+        for mode in ("strict", "fused"):
+            torch.tpu.reset_counters()
+            bodies[mode]()
+            started[mode] = torch.tpu.counters()["executions"]
+        best = minima(bodies)
+        cpu, strict, fused = (best[k] * 1e3 for k in ("cpu", "strict", "fused"))
+        print(
+            f"{name:<34} {cpu:8.3f} {strict:8.3f} {fused:8.3f} {fused / strict:13.2f} "
+            f"{started['strict']:5} / {started['fused']:3}"
+        )
+    with torch.tpu.eager_mode(torch.tpu.EagerMode.DEFER_AND_FUSE), torch.no_grad():
+        x, y = (torch.randn(16, 16).to("tpu") for _ in range(2))
+        best = float("inf")
+        for _ in range(ROUNDS * 20):
+            torch.tpu.synchronize()
+            start = time.perf_counter()
+            z = x
+            for _ in range(500):
+                z = torch.add(z, y)
+            best = min(best, time.perf_counter() - start)
+            z.sum().item()
+        print(f"recording torch.add from Python: {best / 500 * 1e6:.2f} us")
 
 
 START = """
@@ -199,7 +282,7 @@ def start() -> None:
 
 
 def main() -> None:
-    parts = {"cost": cost, "ops": ops, "train": train, "start": start}
+    parts = {"cost": cost, "ops": ops, "train": train, "fused": fused, "start": start}
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("parts", nargs="*", choices=[[], *parts], default=[])
     chosen = parser.parse_args().parts or list(parts)

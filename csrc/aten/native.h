@@ -28,8 +28,8 @@ torch::jit::Stack native(const char* name, Args&&... args) {
   return stack;
 }
 
-/// A kernel for an out= overload whose functional overload ("aten::f" of "aten::f.name") is
-/// composed of other operators: computes it and copies the results.
+/// A kernel for an out= overload of a structured operator whose functional overload ("aten::f" of
+/// "aten::f.name") has a torch-side kernel: computes it and copies the results.
 void run_through_functional(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
 /// Registers every form of every operator of the table with the dispatcher, except those that have

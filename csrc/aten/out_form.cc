@@ -4,7 +4,6 @@
 
 #include <vector>
 
-#include "aten/meta.h"
 #include "aten/native.h"
 
 namespace torch_tpu::aten {
@@ -14,8 +13,6 @@ using torch::jit::Stack;
 void run_through_functional(const c10::OperatorHandle& op, Stack* stack) {
   const auto& arguments = op.schema().arguments();
   const size_t count = arguments.size(), begin = stack->size() - count;
-  // PyTorch's own checks of out= tensors, where it has a meta kernel.
-  run_on_meta(op, c10::ArrayRef<c10::IValue>(stack->data() + begin, count));
   Stack inputs;
   std::vector<at::Tensor> outs;
   for (size_t i = 0; i < count; ++i) {
@@ -32,9 +29,11 @@ void run_through_functional(const c10::OperatorHandle& op, Stack* stack) {
   torch::jit::drop(*stack, count);
   for (size_t k = 0; k < outs.size(); ++k) {
     const at::Tensor& result = inputs[k].toTensor();
-    TORCH_CHECK(c10::canCast(result.scalar_type(), outs[k].scalar_type()), "result type ",
-                result.scalar_type(), " can't be cast to the desired output type ",
-                outs[k].scalar_type());
+    // The rule, and the words, of PyTorch's structured kernels.
+    TORCH_CHECK(result.dtype() == outs[k].dtype(), "Expected out tensor to have dtype ",
+                result.dtype(), ", but got ", outs[k].dtype(), " instead");
+    TORCH_CHECK(result.device() == outs[k].device(), "Expected out tensor to have device ",
+                result.device(), ", but got ", outs[k].device(), " instead");
     at::native::resize_output(outs[k], result.sizes());
     outs[k].copy_(result);
     stack->emplace_back(std::move(outs[k]));

@@ -32,6 +32,7 @@ Table linalg_table();
 Table lu_table();
 Table householder_table();
 Table jacobi_table();
+Table eig_table();
 Table matrix_exp_table();
 Table distance_table();
 Table convolution_table();

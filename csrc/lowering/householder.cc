@@ -38,12 +38,6 @@ Value equals(Value numbers, Value i) { return eq(numbers, broadcast_to(i, number
 Value exceeds(Value numbers, Value i) { return gt(numbers, broadcast_to(i, numbers.dims())); }
 Value keep(Value pred, Value x) { return where(pred, x, zeros_like(x)); }
 
-struct Reflection {
-  Value v;     // [batch, m, 1], zeros above row j, 1 in row j
-  Value tau;   // [batch, 1, 1]
-  Value beta;  // [batch, 1, 1]: what stays of the column in row j
-};
-
 /// The norm of columns [batch, m, 1], real, without overflow.
 Value column_norm(Value x) {
   Value size = abs(x);
@@ -53,7 +47,8 @@ Value column_norm(Value x) {
   return scale * sqrt(reduce_sum(size * size, {1}, true));
 }
 
-/// The reflection that makes the elements of x [batch, m, 1] below row j zero, as LAPACK's larfg.
+}  // namespace
+
 Reflection reflect(Value x, Value j) {
   const DType dtype = x.dtype();
   Builder& b = x.builder();
@@ -74,6 +69,8 @@ Reflection reflect(Value x, Value j) {
   return {where(head, ones_like(x), tail / divisor), where(done, zeros_like(tau), tau),
           cast(beta, dtype)};
 }
+
+namespace {
 
 /// Makes the reflections of a panel [batch, m, w] whose first diagonal element is in row `first`;
 /// gives the panel in LAPACK's form and tau [batch, 1, w].

@@ -12,6 +12,17 @@ struct Reflections {
   Value tau;      // [batch, min(m, n)]
 };
 
+/// One of them, made by reflect().
+struct Reflection {
+  Value v;     // [batch, m, 1]: zeros above the row, 1 in it
+  Value tau;   // [batch, 1, 1]
+  Value beta;  // [batch, 1, 1]: what stays of the column in the row
+};
+
+/// The H for which the elements of H^H x [batch, m, 1] below row j (0-d, S32) are zero, as LAPACK's
+/// larfg.
+Reflection reflect(Value x, Value j);
+
 /// A = Q R with LAPACK's signs.
 Reflections qr_decompose(Value a);
 

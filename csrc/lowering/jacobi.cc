@@ -53,9 +53,10 @@ struct Pairs {
 };
 
 struct Rotation {
-  Value cosine, sine;  // [batch, 1, pairs], in the dtype of the columns
+  Value sine;  // [batch, 1, pairs], in the dtype of the columns, as all but `matters`
+  Value half_tangent;
   Value phase;
-  Value rotates;  // Pred: the pair was not orthogonal
+  Value matters;  // Pred: the pair was not orthogonal to what rounding leaves
 };
 
 /// The rotation that makes each pair orthogonal, judged by the first `rows` rows.
@@ -64,23 +65,27 @@ Rotation rotation_of(const Pairs& pairs, int64_t rows) {
   const DType dtype = l.dtype();
   const Value a = sqrt(sum_rows(square_size(l))), d = sqrt(sum_rows(square_size(r)));
   const Value c = sum_rows(conjugate(l) * r), size = abs(c);
-  const double tolerance =
-      epsilon(dtype) * std::sqrt(static_cast<double>(std::max<int64_t>(rows, 4)));
-  const Value counts = gt(minimum(a, d), least_norm(dtype));
-  const Value rotates = logical_and(counts, gt(size, a * d * tolerance));
+  // What rounding makes of an inner product decides when the rounds end; what can be corrected
+  // until then is.
+  const double noise = epsilon(dtype) * std::sqrt(static_cast<double>(std::max<int64_t>(rows, 4)));
+  const Value counts = gt(minimum(a, d), least_norm(dtype)), product = a * d;
+  const Value rotates = logical_and(counts, gt(size, product * (epsilon(dtype) / 2)));
   const Value divisor = where(rotates, size, ones_like(size));
   const Value zeta = (d - a) * (d + a) / (divisor * 2.0);
   const Value root = abs(zeta) + sqrt(zeta * zeta + 1.0);
   const Value tangent = keep(rotates, where(lt(zeta, zeros_like(zeta)), -1.0 / root, 1.0 / root));
-  const Value cosine = 1.0 / sqrt(tangent * tangent + 1.0);
+  const Value cosine = 1.0 / sqrt(tangent * tangent + 1.0), sine = tangent * cosine;
   const Value phase = where(rotates, c / cast(divisor, dtype), ones_like(c));
-  return {cast(cosine, dtype), cast(tangent * cosine, dtype), phase, rotates};
+  return {cast(sine, dtype), cast(sine / (cosine + 1.0), dtype), phase,
+          logical_and(rotates, gt(size, product * noise))};
 }
 
+/// Without the cosine itself, whose rounding would make the columns longer with each rotation.
 Pairs rotate(const Pairs& p, const Rotation& r) {
   const auto spread = [&](Value x) { return broadcast_to(x, p.left.dims()); };
-  return {spread(r.cosine) * p.left - spread(r.sine * conjugate(r.phase)) * p.right,
-          spread(r.sine * r.phase) * p.left + spread(r.cosine) * p.right};
+  const Value sine = spread(r.sine), half = spread(r.half_tangent);
+  return {p.left - sine * (spread(conjugate(r.phase)) * p.right + half * p.left),
+          p.right + sine * (spread(r.phase) * p.left - half * p.right)};
 }
 
 /// The pairs of the next round, as in a tournament: the first column stays, all others move on by
@@ -123,7 +128,7 @@ Orthogonal orthogonalize(Value x, int64_t measured) {
         const Rotation rotation = rotation_of(pairs, measured);
         const Pairs next = next_round(rotate(pairs, rotation));
         const Value round = s[0] + 1.0;
-        const Value any = reduce_or(rotation.rotates, {1, 2});
+        const Value any = reduce_or(rotation.matters, {1, 2});
         return {round, where(any, broadcast_to(round, s[1].dims()), s[1]), next.left, next.right};
       });
   return {b.concatenate(Values{out[2], out[3]}, 2), idle(out[0], out[1])};

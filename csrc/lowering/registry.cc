@@ -30,6 +30,7 @@ Table collect() {
            lu_table,
            householder_table,
            jacobi_table,
+           eig_table,
            matrix_exp_table,
            distance_table,
            convolution_table,

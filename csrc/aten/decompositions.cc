@@ -41,6 +41,8 @@ void write_out(const Tensor& result, Tensor& out, const char* name, const char* 
 // ---- eigh, svd
 
 Two eigh(const Tensor& a, std::string_view uplo, bool compute_v) {
+  at::native::squareCheckInputs(a, "linalg.eigh");
+  at::native::checkUplo(uplo);
   const Stack results = native("torch_tpu::eigh", a, uplo, compute_v);
   check_info(results[2].toTensor(), "linalg.eigh");
   return {results[0].toTensor(), results[1].toTensor()};

@@ -33,6 +33,7 @@ Table lu_table();
 Table householder_table();
 Table jacobi_table();
 Table eig_table();
+Table ldl_table();
 Table matrix_exp_table();
 Table distance_table();
 Table convolution_table();

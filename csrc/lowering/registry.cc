@@ -31,6 +31,7 @@ Table collect() {
            householder_table,
            jacobi_table,
            eig_table,
+           ldl_table,
            matrix_exp_table,
            distance_table,
            convolution_table,

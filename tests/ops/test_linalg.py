@@ -176,7 +176,7 @@ def test_eig(dtype):
     a = torch.randn(60, 7, 7, dtype=dtype)
     values, vectors = (x.cpu() for x in torch.linalg.eig(a.to("tpu")))
     close(a.to(vectors.dtype) @ vectors, vectors * values.unsqueeze(-2), 5 * digits(dtype))
-    close(vectors.norm(dim=-2), torch.ones(60, 7), digits(dtype))
+    close(vectors.norm(dim=-2).double(), torch.ones(60, 7).double(), digits(dtype))
     want = torch.linalg.eigvals(a)
     distance = (values.unsqueeze(-1) - want.unsqueeze(-2)).abs()
     for dim in (-1, -2):  # each has one of the other side
@@ -210,6 +210,34 @@ def test_eig_errors():
         want = outcome(torch.linalg.eig, a)
         assert isinstance(want[1], str)
         assert outcome(torch.linalg.eig, a.to("tpu")) == want
+
+
+# ----------------------------------------------------------------------------------------- ldl
+
+
+@pytest.mark.parametrize("hermitian", [False, True])
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.float64])
+def test_ldl(dtype, hermitian):
+    for n in (1, 2, 3, 17):
+        a = torch.randn(9, n, n, dtype=dtype)
+        a = a + (a.mH if hermitian else a.mT)
+        a.diagonal(dim1=-2, dim2=-1)[: n // 2].zero_()  # so that there are blocks of 2 x 2
+        got = torch.linalg.ldl_factor_ex(a.to("tpu"), hermitian=hermitian)
+        want = torch.linalg.ldl_factor_ex(a, hermitian=hermitian)
+        assert torch.equal(got.pivots.cpu(), want.pivots)
+        assert torch.equal(got.info.cpu(), want.info)
+        close(got.LD / want.LD.abs().max(), want.LD / want.LD.abs().max(), 100 * digits(dtype))
+        assert got.LD.stride() == want.LD.stride() or n == 1
+        b = torch.randn(9, n, 2, dtype=dtype)
+        x = torch.linalg.ldl_solve(want.LD, want.pivots, b, hermitian=hermitian)
+        factors = (want.LD.to("tpu"), want.pivots.to("tpu"))
+        y = torch.linalg.ldl_solve(*factors, b.to("tpu"), hermitian=hermitian).cpu()
+        close(y / x.abs().max(), x / x.abs().max(), 100 * digits(dtype))
+
+
+def test_ldl_of_zeros():
+    got = torch.linalg.ldl_factor_ex(torch.zeros(3, 3, device="tpu"))
+    assert got.info.item() == 1 and got.pivots.tolist() == [1, 2, 3]
 
 
 # ------------------------------------------------------------------------------------ failures

@@ -26,14 +26,6 @@ namespace {
 
 using torch::jit::Stack;
 
-template <typename... Args>
-Stack native(const char* name, Args&&... args) {
-  Stack stack;
-  torch::jit::push(stack, std::forward<Args>(args)...);
-  run_native(name, stack);
-  return stack;
-}
-
 at::TensorOptions longs(const at::Tensor& like) { return like.options().dtype(at::kLong); }
 
 /// A size of which there are few: the next power of two.

@@ -7,6 +7,8 @@
 #include <ATen/ops/linalg_lu_solve.h>
 #include <torch/library.h>
 
+#include "aten/native.h"
+
 namespace torch_tpu::aten {
 namespace {
 
@@ -76,6 +78,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_linalg_solve_ex", solve_ex);
   m.impl("_linalg_det", det);
   m.impl("_linalg_slogdet", slogdet);
+  for (const char* name :
+       {"_linalg_solve_ex.result", "_linalg_det.result", "_linalg_slogdet.sign"}) {
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_through_functional>());
+  }
 }
 
 }  // namespace

@@ -18,14 +18,6 @@ namespace {
 
 using Generator = std::optional<at::Generator>;
 
-template <typename... Args>
-torch::jit::Stack native(const char* name, Args&&... args) {
-  torch::jit::Stack stack;
-  torch::jit::push(stack, std::forward<Args>(args)...);
-  run_native(name, stack);
-  return stack;
-}
-
 /// Fills self, if it has elements.
 template <typename... Args>
 at::Tensor& fill(const char* name, at::Tensor& self, Args&&... args) {

@@ -51,6 +51,52 @@ UNDEFINED = {
 #: Which of several equal elements an index names is left open.
 TIES = {"topk", "kthvalue", "mode"}
 
+
+def _of_eigh(_: Any, result: Any) -> Any:
+    """Eigenvectors are free in sign (phase), and in any rotation where eigenvalues are equal."""
+    values, vectors = result
+    restored = (vectors * values.unsqueeze(-2)) @ vectors.mH
+    return values, restored, vectors.mH @ vectors
+
+
+def _of_eigvals(_: Any, values: Any) -> Any:
+    """The order of eigenvalues is free: sums of their powers are not."""
+    powers = torch.arange(1, values.shape[-1] + 1)
+    largest = values.abs().amax(-1, keepdim=True) if values.numel() else torch.ones(())
+    return largest, (values / largest).unsqueeze(-1).pow(powers).sum(-2)
+
+
+def _of_eig(tree: Any, result: Any) -> Any:
+    """As eigenvectors of eigh, in no order; each is of length 1 and solves A v = w v."""
+    values, vectors = result
+    a = tree[0].detach().cpu().to(vectors.dtype)
+    rest = a @ vectors - vectors * values.unsqueeze(-2)
+    return _of_eigvals(tree, values), rest, vectors.norm(dim=-2)
+
+
+def _of_svd(_: Any, result: Any) -> Any:
+    """As eigenvectors; U and V go together, and what completes them is any basis."""
+    u, s, vh = result
+    k = s.shape[-1]
+    restored = (u[..., :k] * s.unsqueeze(-2)) @ vh[..., :k, :]
+    return s, restored, u.mH @ u, vh @ vh.mH
+
+
+def _of_torch_svd(tree: Any, result: Any) -> Any:
+    if result.U.count_nonzero() == 0:  # compute_uv=False
+        return tuple(result)
+    return _of_svd(tree, (result.U, result.S, result.V.mH))
+
+
+#: What is unique in the results of operators that LAPACK leaves a choice.
+INVARIANTS = {
+    "linalg.eig": _of_eig,
+    "linalg.eigvals": _of_eigvals,
+    "linalg.eigh": _of_eigh,
+    "linalg.svd": _of_svd,
+    "svd": _of_torch_svd,
+}
+
 #: Strides that depend on the device in PyTorch too.
 FREE_STRIDES = {"nonzero", "nonzero_static", "argwhere"}
 
@@ -312,6 +358,9 @@ class Case:
             if self.op.name in TIES:
                 resolved = self._without_ties(arguments, got)
                 same(resolved, self._without_ties(host, want), self.limits)
+            elif self.op.name in INVARIANTS:
+                same(got, want, self.limits, values=False)
+                same(self._invariants(arguments, got), self._invariants(host, want), self.limits)
             else:
                 same(got, want, self.limits, self.values)
             if self.values:
@@ -335,6 +384,10 @@ class Case:
         numbers = [a for a in tree[1] if type(a) is int]  # (k, dim) or (k,)
         dim = tree[2].get("dim", numbers[1] if len(numbers) > 1 else -1)
         return values, torch.gather(x, dim, indices)
+
+    def _invariants(self, tree: Any, result: Any) -> Any:
+        """Computed on the CPU for both, so that only the results themselves are compared."""
+        return INVARIANTS[self.op.name](tree, tree_map(lambda x: x.cpu(), result))
 
     def _inplace(self, sample: SampleInput, _: Any) -> bool:
         variant = self.op.get_inplace()
@@ -376,8 +429,12 @@ class Case:
             raise DifferenceError("out= has another data_ptr")
         if self.op.name in TIES:
             outs, tensors = outs[:1], tensors[:1]
-        same(outs, tensors, self.limits, self.values)
         same_strides(outs, tensors)
+        if self.op.name in INVARIANTS:
+            same(outs, tensors, self.limits, values=False)
+            got = outs[0] if single else type(want)(outs)
+            outs, tensors = (tree_leaves(self._invariants(arguments, x)) for x in (got, want))
+        same(outs, tensors, self.limits, self.values)
         return True
 
     def _gradients(self) -> None:

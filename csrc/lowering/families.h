@@ -31,6 +31,7 @@ Table matmul_table();
 Table linalg_table();
 Table lu_table();
 Table distance_table();
+Table fft_table();
 Table convolution_table();
 Table pooling_table();
 Table resize_table();

@@ -29,6 +29,7 @@ Table collect() {
            linalg_table,
            lu_table,
            distance_table,
+           fft_table,
            convolution_table,
            pooling_table,
            resize_table,

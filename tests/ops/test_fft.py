@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from compare import check
 
 SHAPE = (3, 4, 5, 6)
 AXES = [[3], [0], [1, 2], [3, 0], [2, 3, 0], [0, 1, 2, 3], [3, 1, 0, 2]]
@@ -14,22 +15,6 @@ def layouts(x):
     yield x
     yield x.transpose(0, -1).contiguous().transpose(0, -1)
     yield torch.cat([x, x], 1)[:, ::2]
-
-
-def check(function, x, **tolerance):
-    torch.tpu.reset_counters()
-    got, want = function(moved(x)), function(x)
-    assert got.stride() == want.stride()
-    torch.testing.assert_close(got.cpu(), want, **tolerance)
-    assert not torch.tpu.fallback_ops()
-
-
-def moved(x):
-    """The view of the same strides on the device."""
-    if x.numel() == 0:
-        return x.to("tpu")
-    size = sum((n - 1) * s for n, s in zip(x.shape, x.stride(), strict=True)) + 1
-    return x.as_strided((size,), (1,), 0).to("tpu").as_strided(x.shape, x.stride())
 
 
 @pytest.mark.parametrize("axes", AXES, ids=str)

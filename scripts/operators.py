@@ -74,7 +74,7 @@ def document(routes: dict[str, str], reasons: dict[str, str]) -> str:
     lines = [
         "# Operators",
         "",
-        "Every overload of ATen that takes dense tensors, and what runs it on the device. Written by",
+        "Every overload of ATen for dense tensors, and what runs it on the device. Written by",
         "`python scripts/operators.py` from what the dispatcher says; a test compares it.",
         "",
         "* **native**: a kernel of this package runs it on the device.",

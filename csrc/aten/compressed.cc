@@ -1,6 +1,5 @@
 // Rows of different lengths: the indices of compressed matrices, and jagged batches as padded ones.
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Resize.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/searchsorted.h>
 #include <ATen/ops/stack.h>
@@ -8,17 +7,14 @@
 #include <ATen/ops/zeros.h>
 #include <torch/library.h>
 
+#include "aten/compose.h"
+
 namespace torch_tpu::aten {
 namespace {
 
 at::TensorOptions longs(const at::Tensor& like) { return like.options().dtype(at::kLong); }
 
 at::ScalarType index_dtype(bool int32) { return int32 ? at::kInt : at::kLong; }
-
-at::Tensor& write(const at::Tensor& result, at::Tensor& out) {
-  at::native::resize_output(out, result.sizes());
-  return out.copy_(result);
-}
 
 // ---- indices of compressed matrices
 
@@ -32,7 +28,7 @@ at::Tensor coo_to_csr(const at::Tensor& self, int64_t size, bool int32) {
 }
 
 at::Tensor& coo_to_csr_out(const at::Tensor& self, int64_t size, bool int32, at::Tensor& out) {
-  return write(coo_to_csr(self, size, int32), out);
+  return write_out(coo_to_csr(self, size, int32), out);
 }
 
 /// Entry i lies in the last row that begins at or before i.
@@ -62,7 +58,7 @@ at::Tensor csr_to_coo(const at::Tensor& crow, const at::Tensor& col, bool int32,
 
 at::Tensor& csr_to_coo_out(const at::Tensor& crow, const at::Tensor& col, bool int32,
                            bool transpose, at::Tensor& out) {
-  return write(csr_to_coo(crow, col, int32, transpose), out);
+  return write_out(csr_to_coo(crow, col, int32, transpose), out);
 }
 
 // ---- jagged batches: rows [total, ...] and the offsets [batch + 1] at which samples begin

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "aten/native.h"
+#include "aten/compose.h"
 
 namespace torch_tpu::aten {
 namespace {
@@ -34,6 +34,7 @@ int64_t check(const at::Tensor& log_probs, const at::Tensor& targets,
   TORCH_CHECK_NOT_IMPLEMENTED(
       log_probs.scalar_type() == at::kFloat || log_probs.scalar_type() == at::kDouble,
       "\"ctc_loss_cpu\" not implemented for '", log_probs.scalar_type(), "'");
+  TORCH_CHECK(log_probs.numel() > 0, "log_probs tensor must not be empty");
   const auto batch = static_cast<size_t>(log_probs.size(1));
   TORCH_CHECK(0 <= blank && blank < log_probs.size(2), "blank must be in label range");
   TORCH_CHECK(input_lengths.size() == batch, "input_lengths must be of size batch_size");
@@ -71,11 +72,10 @@ Losses ctc_loss(const at::Tensor& log_probs, const at::Tensor& targets,
                 c10::IntArrayRef input_lengths, c10::IntArrayRef target_lengths, int64_t blank,
                 bool) {
   const int64_t longest = check(log_probs, targets, input_lengths, target_lengths, blank);
-  torch::jit::Stack stack;
-  torch::jit::push(stack, log_probs, targets, lengths_on(log_probs, input_lengths),
-                   lengths_on(log_probs, target_lengths), longest, blank);
-  run_native("torch_tpu::ctc_loss", stack);
-  return {stack.at(0).toTensor(), stack.at(1).toTensor()};
+  const torch::jit::Stack results =
+      native("torch_tpu::ctc_loss", log_probs, targets, lengths_on(log_probs, input_lengths),
+             lengths_on(log_probs, target_lengths), longest, blank);
+  return {results.at(0).toTensor(), results.at(1).toTensor()};
 }
 
 Losses ctc_loss_tensor(const at::Tensor& log_probs, const at::Tensor& targets,
@@ -89,11 +89,11 @@ at::Tensor backward_on(const at::Tensor& grad, const at::Tensor& log_probs,
                        const at::Tensor& targets, const at::Tensor& input_lengths,
                        const at::Tensor& target_lengths, const at::Tensor& loss,
                        const at::Tensor& log_alpha, int64_t blank, bool zero_infinity) {
-  torch::jit::Stack stack;
-  torch::jit::push(stack, grad, log_probs, targets, input_lengths.to(log_probs.device()),
-                   target_lengths.to(log_probs.device()), loss, log_alpha, blank, zero_infinity);
-  run_native("torch_tpu::ctc_loss_backward", stack);
-  return stack.at(0).toTensor();
+  const torch::jit::Stack results =
+      native("torch_tpu::ctc_loss_backward", grad, log_probs, targets,
+             input_lengths.to(log_probs.device()), target_lengths.to(log_probs.device()), loss,
+             log_alpha, blank, zero_infinity);
+  return results.at(0).toTensor();
 }
 
 at::Tensor ctc_loss_backward(const at::Tensor& grad, const at::Tensor& log_probs,

@@ -6,7 +6,7 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
-#include "aten/native.h"
+#include "aten/compose.h"
 
 namespace torch_tpu::aten {
 namespace {
@@ -18,14 +18,18 @@ void check_floating(const char* name, const at::Tensor& self) {
                               "\" not implemented for '", self.scalar_type(), "'");
 }
 
+// Results are contiguous, whatever the meta kernels say.
+
 at::Tensor poisson(const at::Tensor& self, Generator generator) {
   check_floating("poisson_cpu", self);
   TORCH_CHECK(self.numel() == 0 || self.min().ge(0).item<bool>(),
               "invalid Poisson rate, expected rate to be non-negative");
-  torch::jit::Stack stack;
-  torch::jit::push(stack, self, generator);
-  run_native("aten::poisson", stack);
-  return stack.at(0).toTensor();
+  return native("aten::poisson", self.contiguous(), generator).at(0).toTensor();
+}
+
+at::Tensor standard_gamma(const at::Tensor& self, Generator generator) {
+  check_floating("gamma_cpu", self);
+  return native("aten::_standard_gamma", self.contiguous(), generator).at(0).toTensor();
 }
 
 at::Tensor like(const at::Tensor& self) { return at::empty(self.sizes(), self.options()); }
@@ -52,7 +56,10 @@ at::Tensor dirichlet_grad_meta(const at::Tensor& x, const at::Tensor&, const at:
   return like(x);
 }
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("poisson", poisson); }
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("poisson", poisson);
+  m.impl("_standard_gamma", standard_gamma);
+}
 
 TORCH_LIBRARY_IMPL(aten, Meta, m) {
   m.impl("binomial", binomial_meta);

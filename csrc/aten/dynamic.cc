@@ -4,7 +4,6 @@
 #include <ATen/core/IListRef.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/IndexingUtils.h>
-#include <ATen/native/Resize.h>
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
@@ -19,20 +18,12 @@
 #include <utility>
 #include <vector>
 
-#include "aten/native.h"
+#include "aten/compose.h"
 
 namespace torch_tpu::aten {
 namespace {
 
 using torch::jit::Stack;
-
-template <typename... Args>
-Stack native(const char* name, Args&&... args) {
-  Stack stack;
-  torch::jit::push(stack, std::forward<Args>(args)...);
-  run_native(name, stack);
-  return stack;
-}
 
 at::TensorOptions longs(const at::Tensor& like) { return like.options().dtype(at::kLong); }
 
@@ -48,11 +39,6 @@ at::Tensor first(const at::Tensor& padded, int64_t count, int64_t dim = 0) {
   const int64_t kept = bucket(count);
   const bool wasteful = padded.nbytes() > small_bytes && padded.size(dim) >= 2 * kept;
   return (wasteful ? padded.narrow(dim, 0, kept).clone() : padded).narrow(dim, 0, count);
-}
-
-void write_out(const at::Tensor& result, at::Tensor& out) {
-  at::native::resize_output(out, result.sizes());
-  out.copy_(result);
 }
 
 // ---- nonzero, masked_select

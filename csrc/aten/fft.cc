@@ -2,14 +2,13 @@
 // lowerings know neither which they are nor the order in memory, in which the results are PyTorch's
 // CPU's, not that of its meta kernels.
 #include <ATen/WrapDimUtils.h>
-#include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "aten/native.h"
+#include "aten/compose.h"
 
 namespace torch_tpu::aten {
 namespace {
@@ -46,12 +45,11 @@ Dims memory_order(const at::Tensor& self, Dims dims, std::optional<int64_t> last
 template <typename Last>
 at::Tensor transform(const char* name, const at::Tensor& self, const Dims& order, size_t rank,
                      int64_t normalization, Last last) {
-  torch::jit::Stack stack;
-  torch::jit::push(stack, self.permute(order), static_cast<int64_t>(rank), normalization, last);
-  run_native(name, stack);
+  const torch::jit::Stack results =
+      native(name, self.permute(order), static_cast<int64_t>(rank), normalization, last);
   Dims back(order.size());
   for (size_t i = 0; i < order.size(); ++i) back[order[i]] = static_cast<int64_t>(i);
-  return stack.at(0).toTensor().permute(back);
+  return results.at(0).toTensor().permute(back);
 }
 
 at::Tensor fft_c2c(const at::Tensor& self, c10::SymIntArrayRef dim, int64_t normalization,
@@ -87,24 +85,19 @@ at::Tensor fft_c2r(const at::Tensor& self, c10::IntArrayRef dim, int64_t normali
   return transform("torch_tpu::fft_c2r", self, order, dims.size(), normalization, size);
 }
 
-at::Tensor& write(const at::Tensor& result, at::Tensor& out) {
-  at::native::resize_output(out, result.sizes());
-  return out.copy_(result);
-}
-
 at::Tensor& fft_c2c_out(const at::Tensor& self, c10::SymIntArrayRef dim, int64_t normalization,
                         bool forward, at::Tensor& out) {
-  return write(fft_c2c(self, dim, normalization, forward), out);
+  return write_out(fft_c2c(self, dim, normalization, forward), out);
 }
 
 at::Tensor& fft_r2c_out(const at::Tensor& self, c10::IntArrayRef dim, int64_t normalization,
                         bool onesided, at::Tensor& out) {
-  return write(fft_r2c(self, dim, normalization, onesided), out);
+  return write_out(fft_r2c(self, dim, normalization, onesided), out);
 }
 
 at::Tensor& fft_c2r_out(const at::Tensor& self, c10::IntArrayRef dim, int64_t normalization,
                         c10::SymInt last_dim_size, at::Tensor& out) {
-  return write(fft_c2r(self, dim, normalization, std::move(last_dim_size)), out);
+  return write_out(fft_c2r(self, dim, normalization, std::move(last_dim_size)), out);
 }
 
 TORCH_LIBRARY_FRAGMENT(torch_tpu, m) {

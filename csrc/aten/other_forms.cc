@@ -2,7 +2,6 @@
 // so that the schemas do not tell that they belong together.
 #include <ATen/ScalarOps.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Resize.h>
 #include <ATen/ops/_adaptive_avg_pool2d.h>
 #include <ATen/ops/_adaptive_avg_pool3d.h>
 #include <ATen/ops/_adaptive_avg_pool3d_backward.h>
@@ -12,15 +11,12 @@
 #include <ATen/ops/tensordot.h>
 #include <torch/library.h>
 
+#include "aten/compose.h"
+
 namespace torch_tpu::aten {
 namespace {
 
 using OptionalTensor = std::optional<at::Tensor>;
-
-at::Tensor& write(const at::Tensor& result, at::Tensor& out) {
-  at::native::resize_output(out, result.sizes());
-  return out.copy_(result);
-}
 
 // ---- narrow_copy
 
@@ -33,24 +29,24 @@ at::Tensor narrow_copy(const at::Tensor& self, int64_t dim, c10::SymInt start, c
 at::Tensor& narrow_copy_out(const at::Tensor& self, int64_t dim, c10::SymInt start,
                             c10::SymInt length, at::Tensor& output) {
   TORCH_CHECK(self.dtype() == output.dtype());
-  return write(narrow_copy(self, dim, std::move(start), std::move(length)), output);
+  return write_out(narrow_copy(self, dim, std::move(start), std::move(length)), output);
 }
 
 // ---- pooling
 
 at::Tensor& adaptive_avg_pool2d_out(const at::Tensor& self, c10::SymIntArrayRef size,
                                     at::Tensor& out) {
-  return write(at::_adaptive_avg_pool2d_symint(self, size), out);
+  return write_out(at::_adaptive_avg_pool2d_symint(self, size), out);
 }
 
 at::Tensor& adaptive_avg_pool3d_out(const at::Tensor& self, c10::SymIntArrayRef size,
                                     at::Tensor& out) {
-  return write(at::_adaptive_avg_pool3d_symint(self, size), out);
+  return write_out(at::_adaptive_avg_pool3d_symint(self, size), out);
 }
 
 at::Tensor& adaptive_avg_pool3d_backward_out(const at::Tensor& grad, const at::Tensor& self,
                                              at::Tensor& grad_input) {
-  return write(at::_adaptive_avg_pool3d_backward(grad, self), grad_input);
+  return write_out(at::_adaptive_avg_pool3d_backward(grad, self), grad_input);
 }
 
 // ---- batch normalization
@@ -65,8 +61,8 @@ ThreeOuts native_batch_norm_legit_out(const at::Tensor& input, const OptionalTen
                                       at::Tensor& invstd) {
   const auto results = at::_native_batch_norm_legit(input, weight, bias, running_mean, running_var,
                                                     training, momentum, eps);
-  return {write(std::get<0>(results), out), write(std::get<1>(results), mean),
-          write(std::get<2>(results), invstd)};
+  return {write_out(std::get<0>(results), out), write_out(std::get<1>(results), mean),
+          write_out(std::get<2>(results), invstd)};
 }
 
 FourOuts batch_norm_with_update_out(const at::Tensor& input, const OptionalTensor& weight,
@@ -76,8 +72,8 @@ FourOuts batch_norm_with_update_out(const at::Tensor& input, const OptionalTenso
                                     at::Tensor& reserve) {
   const auto results =
       at::_batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps);
-  return {write(std::get<0>(results), out), write(std::get<1>(results), mean),
-          write(std::get<2>(results), invstd), write(std::get<3>(results), reserve)};
+  return {write_out(std::get<0>(results), out), write_out(std::get<1>(results), mean),
+          write_out(std::get<2>(results), invstd), write_out(std::get<3>(results), reserve)};
 }
 
 // ---- sums
@@ -97,7 +93,7 @@ at::Tensor linear_combination(const at::Tensor& input, const at::Tensor& coeffic
 
 at::Tensor& linear_combination_out(const at::Tensor& input, const at::Tensor& coefficients,
                                    at::Tensor& out) {
-  return write(linear_combination(input, coefficients), out);
+  return write_out(linear_combination(input, coefficients), out);
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {

@@ -4,17 +4,16 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
-#include "aten/native.h"
+#include "aten/compose.h"
 
 namespace torch_tpu::aten {
 namespace {
 
 at::Tensor max_unpool2d(const at::Tensor& self, const at::Tensor& indices,
                         c10::SymIntArrayRef output_size) {
-  torch::jit::Stack stack;
-  torch::jit::push(stack, self, indices, C10_AS_INTARRAYREF_SLOW(output_size));
-  run_native("aten::max_unpool2d", stack);
-  return stack.at(0).toTensor().contiguous(self.suggest_memory_format());
+  const torch::jit::Stack results =
+      native("aten::max_unpool2d", self, indices, C10_AS_INTARRAYREF_SLOW(output_size));
+  return results.at(0).toTensor().contiguous(self.suggest_memory_format());
 }
 
 at::Tensor fractional_max_pool3d_backward_meta(const at::Tensor&, const at::Tensor& self,

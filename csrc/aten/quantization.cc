@@ -2,7 +2,6 @@
 // decides, compositions, and the result types for which PyTorch has no meta kernel.
 #include <ATen/BlasBackend.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Resize.h>
 #include <ATen/native/quantized/cpu/QuantUtils.h>
 #include <ATen/ops/_fake_quantize_per_tensor_affine_cachemask_tensor_qparams.h>
 #include <ATen/ops/aminmax.h>
@@ -15,7 +14,7 @@
 
 #include <limits>
 
-#include "aten/native.h"
+#include "aten/compose.h"
 
 namespace torch_tpu::aten {
 namespace {
@@ -96,13 +95,13 @@ Two fused_observe_and_quantize(const at::Tensor& self, const at::Tensor& observe
 /// The scale and the zero point are operands of the program.
 Two fake_quantize_per_tensor(const at::Tensor& self, double scale, int64_t zero_point,
                              int64_t quant_min, int64_t quant_max) {
-  TORCH_CHECK(quant_min <= quant_max, "`quant_min` should be less than or equal to `quant_max`.");
+  TORCH_CHECK(quant_min <= quant_max,
+              "`quant_min` should be less than or         equal to `quant_max`.");
   TORCH_CHECK(zero_point >= quant_min && zero_point <= quant_max,
               "`zero_point` must be between `quant_min` and `quant_max`.");
-  torch::jit::Stack stack;
-  torch::jit::push(stack, self, c10::Scalar(scale), c10::Scalar(zero_point), quant_min, quant_max);
-  run_native("torch_tpu::fake_quantize", stack);
-  return {stack.at(0).toTensor(), stack.at(1).toTensor()};
+  const torch::jit::Stack results = native("torch_tpu::fake_quantize", self, c10::Scalar(scale),
+                                           c10::Scalar(zero_point), quant_min, quant_max);
+  return {results.at(0).toTensor(), results.at(1).toTensor()};
 }
 
 // ---- products
@@ -112,10 +111,25 @@ at::Tensor scaled(const at::Tensor& product, const at::Tensor& scale) {
   return product.mul(scale.numel() == 1 ? scale.reshape({}) : scale);
 }
 
-void check_scale(const char* name, const at::Tensor& scale, at::IntArrayRef rows) {
-  TORCH_CHECK(scale.scalar_type() == at::kFloat && (scale.numel() == 1 || scale.sizes() == rows),
-              "_scaled_mm: ", name, " must be float32 and have one element or the shape ", rows,
-              ", but it is ", scale.scalar_type(), " ", scale.sizes());
+/// Both matrices are float8, with one scale each, or with one for each row and for each column.
+void check_scaling(const at::Tensor& a, const at::Tensor& b, const at::Tensor& scale_a,
+                   const at::Tensor& scale_b) {
+  const bool narrow_a = at::isFloat8Type(a.scalar_type());
+  const bool narrow_b = at::isFloat8Type(b.scalar_type());
+  TORCH_CHECK(narrow_a || narrow_b, "Expected mat1 to be Float8 matrix got ", a.scalar_type());
+  const auto is_scale = [](const at::Tensor& scale, int64_t rows, int64_t columns) {
+    return scale.scalar_type() == at::kFloat && scale.dim() == 2 && scale.size(0) == rows &&
+           scale.size(1) == columns && scale.is_contiguous();
+  };
+  const bool whole = scale_a.numel() == 1 && scale_b.numel() == 1;
+  const bool rows = is_scale(scale_a, a.size(0), 1) && is_scale(scale_b, 1, b.size(1));
+  TORCH_CHECK_VALUE(
+      narrow_a && narrow_b && (whole || rows),
+      "Invalid scaling configuration.\n"
+      "- For TensorWise scaling, a and b should be float8, scales should be float and singletons.\n"
+      "- For RowWise scaling, a and b should be float8, scales should be float, scale_a should be "
+      "(",
+      a.size(0), ", 1) and scale_b should be (1, ", b.size(1), "), and both should be contiguous.");
 }
 
 at::Tensor scaled_mm(const at::Tensor& self, const at::Tensor& mat2, const at::Tensor& scale_a,
@@ -126,8 +140,7 @@ at::Tensor scaled_mm(const at::Tensor& self, const at::Tensor& mat2, const at::T
   TORCH_CHECK(mat2.dim() == 2, "mat2 must be a matrix");
   TORCH_CHECK(self.size(1) == mat2.size(0), "mat1 and mat2 shapes cannot be multiplied (",
               self.size(0), "x", self.size(1), " and ", mat2.size(0), "x", mat2.size(1), ")");
-  check_scale("scale_a", scale_a, {self.size(0), 1});
-  check_scale("scale_b", scale_b, {1, mat2.size(1)});
+  check_scaling(self, mat2, scale_a, scale_b);
   at::Tensor out = at::mm(self.to(at::kFloat), mat2.to(at::kFloat));
   out = scaled(scaled(out, scale_a), scale_b);
   if (bias && bias->defined()) out = out.add(*bias);
@@ -135,17 +148,12 @@ at::Tensor scaled_mm(const at::Tensor& self, const at::Tensor& mat2, const at::T
   return out.to(out_dtype.value_or(self.scalar_type()));
 }
 
-at::Tensor& write(const at::Tensor& result, at::Tensor& out) {
-  at::native::resize_output(out, result.sizes());
-  return out.copy_(result);
-}
-
 at::Tensor& scaled_mm_out(const at::Tensor& self, const at::Tensor& mat2, const at::Tensor& scale_a,
                           const at::Tensor& scale_b, const OptionalTensor& bias,
                           const OptionalTensor& scale_result,
                           std::optional<at::ScalarType> out_dtype, bool fast, at::Tensor& out) {
   const auto dtype = out_dtype.value_or(out.scalar_type());
-  return write(scaled_mm(self, mat2, scale_a, scale_b, bias, scale_result, dtype, fast), out);
+  return write_out(scaled_mm(self, mat2, scale_a, scale_b, bias, scale_result, dtype, fast), out);
 }
 
 /// The one scale of a side whose recipe is one number for all or one for each row.
@@ -179,9 +187,9 @@ at::Tensor& scaled_mm_v2_out(const at::Tensor& self, const at::Tensor& mat2, at:
                              std::optional<at::ScalarType> out_dtype, at::IntArrayRef dims,
                              bool fast, at::Tensor& out) {
   const auto dtype = out_dtype.value_or(out.scalar_type());
-  return write(scaled_mm_v2(self, mat2, scale_a, recipe_a, swizzle_a, scale_b, recipe_b, swizzle_b,
-                            bias, dtype, dims, fast),
-               out);
+  return write_out(scaled_mm_v2(self, mat2, scale_a, recipe_a, swizzle_a, scale_b, recipe_b,
+                                swizzle_b, bias, dtype, dims, fast),
+                   out);
 }
 
 /// self [m, k] by int8 rows [n, k], each with a scale.

@@ -11,20 +11,12 @@
 #include <limits>
 #include <utility>
 
-#include "aten/native.h"
+#include "aten/compose.h"
 
 namespace torch_tpu::aten {
 namespace {
 
 using Generator = std::optional<at::Generator>;
-
-template <typename... Args>
-torch::jit::Stack native(const char* name, Args&&... args) {
-  torch::jit::Stack stack;
-  torch::jit::push(stack, std::forward<Args>(args)...);
-  run_native(name, stack);
-  return stack;
-}
 
 /// Fills self, if it has elements.
 template <typename... Args>

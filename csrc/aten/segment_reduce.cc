@@ -7,7 +7,7 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
-#include "aten/native.h"
+#include "aten/compose.h"
 
 namespace torch_tpu::aten {
 namespace {
@@ -81,10 +81,9 @@ at::Tensor segment_reduce(const at::Tensor& data, c10::string_view reduce,
               ".");
   auto sizes = data.sizes().vec();
   sizes[axis] = ends.size(-1) - 1;
-  torch::jit::Stack stack;
-  torch::jit::push(stack, three(data, axis), rows(ends), name, optional(initial));
-  run_native("torch_tpu::segment_reduce", stack);
-  return stack.at(0).toTensor().view(sizes);
+  const torch::jit::Stack results =
+      native("torch_tpu::segment_reduce", three(data, axis), rows(ends), name, optional(initial));
+  return results.at(0).toTensor().view(sizes);
 }
 
 at::Tensor segment_reduce_backward(const at::Tensor& grad, const at::Tensor& output,
@@ -96,11 +95,10 @@ at::Tensor segment_reduce_backward(const at::Tensor& grad, const at::Tensor& out
               "segment_reduce(): Either lengths or offsets must be defined.");
   const std::string name = reduction(reduce);
   const at::Tensor ends = given(offsets) ? *offsets : offsets_of(*lengths);
-  torch::jit::Stack stack;
-  torch::jit::push(stack, three(grad, axis), three(output, axis), three(data, axis), rows(ends),
-                   name, optional(initial));
-  run_native("torch_tpu::segment_reduce_backward", stack);
-  return stack.at(0).toTensor().view(data.sizes());
+  const torch::jit::Stack results =
+      native("torch_tpu::segment_reduce_backward", three(grad, axis), three(output, axis),
+             three(data, axis), rows(ends), name, optional(initial));
+  return results.at(0).toTensor().view(data.sizes());
 }
 
 TORCH_LIBRARY_FRAGMENT(torch_tpu, m) {

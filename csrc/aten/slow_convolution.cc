@@ -1,21 +1,17 @@
 // The convolutions that PyTorch's CPU has kernels of its own for, beneath at::convolution. Here all
 // are the one convolution.
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Resize.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
 #include <torch/library.h>
+
+#include "aten/compose.h"
 
 namespace torch_tpu::aten {
 namespace {
 
 using OptionalTensor = std::optional<at::Tensor>;
 using SymInts = c10::SymIntArrayRef;
-
-at::Tensor& write(const at::Tensor& result, at::Tensor& out) {
-  at::native::resize_output(out, result.sizes());
-  return out.copy_(result);
-}
 
 /// A weight that was given as a matrix, with its true shape.
 at::Tensor unflattened(const at::Tensor& weight, const at::Tensor& self, SymInts kernel) {
@@ -56,7 +52,7 @@ at::Tensor forward(const at::Tensor& self, const at::Tensor& weight, SymInts ker
 at::Tensor& forward_out(const at::Tensor& self, const at::Tensor& weight, SymInts kernel,
                         const OptionalTensor& bias, SymInts stride, SymInts padding,
                         at::Tensor& out) {
-  return write(forward(self, weight, kernel, bias, stride, padding), out);
+  return write_out(forward(self, weight, kernel, bias, stride, padding), out);
 }
 
 at::Tensor dilated(const at::Tensor& self, const at::Tensor& weight, SymInts kernel,
@@ -73,8 +69,8 @@ at::Tensor transposed(const at::Tensor& self, const at::Tensor& weight, SymInts 
 at::Tensor& transposed_out(const at::Tensor& self, const at::Tensor& weight, SymInts kernel,
                            const OptionalTensor& bias, SymInts stride, SymInts padding,
                            SymInts output_padding, SymInts dilation, at::Tensor& out) {
-  return write(transposed(self, weight, kernel, bias, stride, padding, output_padding, dilation),
-               out);
+  return write_out(
+      transposed(self, weight, kernel, bias, stride, padding, output_padding, dilation), out);
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> backward(const at::Tensor& grad,
@@ -97,9 +93,9 @@ std::tuple<at::Tensor&, at::Tensor&, at::Tensor&> backward_out(
   const auto [input, weights, bias] =
       backward(grad, self, weight, kernel, stride, padding,
                {grad_input.defined(), grad_weight.defined(), grad_bias.defined()});
-  if (input.defined()) write(input, grad_input);
-  if (weights.defined()) write(weights, grad_weight);
-  if (bias.defined()) write(bias, grad_bias);
+  if (input.defined()) write_out(input, grad_input);
+  if (weights.defined()) write_out(weights, grad_weight);
+  if (bias.defined()) write_out(bias, grad_bias);
   return {grad_input, grad_weight, grad_bias};
 }
 

@@ -34,9 +34,9 @@ def check(function: Callable, *arguments: Any, strides: bool = True, **tolerance
     host = tree_map(lambda x: copied(x, "cpu"), arguments)
     there = tree_map(lambda x: copied(x, "tpu"), arguments)
     want, got = outcome(function, host), outcome(function, there)
-    assert not torch.tpu.fallback_ops()
+    assert not torch.tpu.fallback_ops(), torch.tpu.fallback_ops()
     if isinstance(want, tuple) and isinstance(want[0], str):
-        assert got == want
+        assert got == want, f"{got}, expected {want}"
         return
     assert not (isinstance(got, tuple) and isinstance(got[0], str)), got
     for g, w in zip(tree_leaves((got, there)), tree_leaves((want, host)), strict=True):
@@ -52,4 +52,5 @@ def check(function: Callable, *arguments: Any, strides: bool = True, **tolerance
         )
         if strides and w.numel():
             sized = [i for i, n in enumerate(w.shape) if n > 1]
-            assert [g.stride(i) for i in sized] == [w.stride(i) for i in sized]
+            same = [g.stride(i) for i in sized] == [w.stride(i) for i in sized]
+            assert same, f"strides {g.stride()}, expected {w.stride()}"

@@ -70,6 +70,8 @@ def test_impossible_label():
         (LOG_P, PADDED, [8] * 4, [4] * 4, 0),
         (LOG_P, PADDED, [8] * 4, [1] * 4, 7),
         (LOG_P, JOINED, [8] * 4, [1] * 4, 0),
+        (LOG_P[:, :0], PADDED[:0], [], [], 0),
+        (LOG_P[:0], PADDED, [0] * 4, [0] * 4, 0),
         (LOG_P.half(), PADDED, [8] * 4, [1] * 4, 0),
     ],
 )

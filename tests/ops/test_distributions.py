@@ -145,6 +145,16 @@ def test_derivatives(dtype):
     check(torch._dirichlet_grad, x, alpha, alpha.sum(-1, True).expand(300, 3), **close)
 
 
+def test_layouts():
+    """Nothing of the CPU's numbers is in these."""
+    x, p = torch.rand(3, 4).t() + 0.5, torch.rand(4, 3)
+    check(lambda x: torch.poisson(x) * 0, x)
+    check(lambda x: torch._standard_gamma(x) * 0, x)
+    check(lambda x: torch._sample_dirichlet(x) * 0, x)
+    check(lambda x, p: torch.binomial(x, p) * 0, x, p)
+    check(lambda x: torch._standard_gamma(x), torch.tensor([1]))
+
+
 def test_reparametrized_samples_have_gradients():
     for make in (
         lambda a: torch.distributions.Gamma(a, 2 * a),

@@ -19,6 +19,17 @@ def test_per_tensor(dtype, scale):
     check(lambda x: aten.fake_quantize_per_tensor_affine_cachemask(x, scale, 3, 0, 50), X.to(dtype))
 
 
+def test_layouts_and_errors():
+    def function(x, point=3, least=0, greatest=50):
+        return aten.fake_quantize_per_tensor_affine_cachemask(x, 0.1, point, least, greatest)
+
+    images = torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_last)
+    for x in (images, PLANES[0].t(), X[0], torch.empty(0, 3)):
+        check(function, x)
+    check(function, X, 51)
+    check(function, X, 3, 9, 0)
+
+
 @pytest.mark.parametrize("enabled", [0, 1])
 @pytest.mark.parametrize("point", [torch.tensor([3], dtype=torch.int32), torch.tensor([3.4])])
 def test_parameters_as_tensors(point, enabled):
@@ -134,6 +145,14 @@ def test_scaled_mm(scales, dtype):
         *scales,
         bias,
     )
+
+
+def test_scaled_mm_errors():
+    check(torch._scaled_mm, A, A, *ONE)
+    check(torch._scaled_mm, A.float(), B, *ONE)
+    check(torch._scaled_mm, A.float(), B.float(), *ONE)
+    check(torch._scaled_mm, A, B, torch.ones(3), ONE[1])
+    check(torch._scaled_mm, A, B, ROWS[0], ONE[1])
 
 
 @pytest.mark.parametrize(("recipe", "scales"), [(0, ONE), (1, ROWS)], ids=["tensor", "rows"])

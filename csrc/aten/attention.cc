@@ -6,6 +6,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
+#include <ATen/ops/zeros.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -134,6 +135,29 @@ AttentionGradients fused_attention_backward(const at::Tensor& grad, const at::Te
           like(stack[2].toTensor(), value), stack[3].toTensor()};
 }
 
+// The operators that PyTorch chooses for tensors of the CPU.
+
+std::tuple<at::Tensor, at::Tensor> attention_for_cpu(const at::Tensor& query, const at::Tensor& key,
+                                                     const at::Tensor& value, double dropout,
+                                                     bool is_causal, const OptionalTensor& mask,
+                                                     std::optional<double> scale) {
+  TORCH_CHECK(dropout == 0.0,
+              "scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0");
+  const auto result = fused_attention(query, key, value, mask, dropout, is_causal, false, scale);
+  return {std::get<0>(result), std::get<1>(result)};
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_for_cpu_backward(
+    const at::Tensor& grad, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+    const at::Tensor& out, const at::Tensor& logsumexp, double dropout, bool is_causal,
+    const OptionalTensor& mask, std::optional<double> scale) {
+  const at::Tensor state = at::zeros({}, query.options().dtype(at::kLong));  // for dropout
+  const auto grads = fused_attention_backward(
+      grad, query, key, value, mask.value_or(at::Tensor()), {true, true, true, false}, out,
+      logsumexp, {}, {}, query.size(-2), key.size(-2), dropout, is_causal, state, state, scale);
+  return {std::get<0>(grads), std::get<1>(grads), std::get<2>(grads)};
+}
+
 /// The output's memory follows the query's, so that heads that were split off one projection can be
 /// joined by a view.
 at::Tensor output_like(const at::Tensor& query, int64_t value_size) {
@@ -188,6 +212,8 @@ TORCH_LIBRARY_IMPL(torch_tpu, Meta, m) {
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("scaled_dot_product_attention", scaled_dot_product_attention);
   m.impl("_fused_sdp_choice", fused_sdp_choice);
+  m.impl("_scaled_dot_product_flash_attention_for_cpu", attention_for_cpu);
+  m.impl("_scaled_dot_product_flash_attention_for_cpu_backward", attention_for_cpu_backward);
   m.impl("_scaled_dot_product_fused_attention_overrideable", fused_attention);
   m.impl("_scaled_dot_product_fused_attention_overrideable_backward", fused_attention_backward);
 }

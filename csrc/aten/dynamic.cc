@@ -4,7 +4,6 @@
 #include <ATen/core/IListRef.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/IndexingUtils.h>
-#include <ATen/native/Resize.h>
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
@@ -19,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "aten/native.h"
+#include "aten/compose.h"
 
 namespace torch_tpu::aten {
 namespace {
@@ -40,11 +39,6 @@ at::Tensor first(const at::Tensor& padded, int64_t count, int64_t dim = 0) {
   const int64_t kept = bucket(count);
   const bool wasteful = padded.nbytes() > small_bytes && padded.size(dim) >= 2 * kept;
   return (wasteful ? padded.narrow(dim, 0, kept).clone() : padded).narrow(dim, 0, count);
-}
-
-void write_out(const at::Tensor& result, at::Tensor& out) {
-  at::native::resize_output(out, result.sizes());
-  out.copy_(result);
 }
 
 // ---- nonzero, masked_select

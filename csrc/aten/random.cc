@@ -11,7 +11,7 @@
 #include <limits>
 #include <utility>
 
-#include "aten/native.h"
+#include "aten/compose.h"
 
 namespace torch_tpu::aten {
 namespace {

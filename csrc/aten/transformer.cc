@@ -125,7 +125,22 @@ at::Tensor encoder_layer(const at::Tensor& src, int64_t size, int64_t heads,
 /// changing shapes are cheap.
 bool nested_tensor_would_fit(const at::Tensor&, const at::Tensor&) { return false; }
 
+/// [B, T, 3 * H * E] with its bias as three of [B, H, T, E], the query scaled.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> transform_bias_rescale_qkv(const at::Tensor& qkv,
+                                                                          const at::Tensor& bias,
+                                                                          int64_t heads) {
+  TORCH_CHECK(qkv.dim() == 3, "expected 3D `qkv`, got ", qkv.dim());
+  const int64_t size = qkv.size(2) / 3;
+  TORCH_CHECK(qkv.size(2) % 3 == 0 && size % heads == 0, "`qkv` of size ", qkv.size(2),
+              " does not split into three times ", heads, " heads");
+  const auto parts = qkv.add(bias).chunk(3, -1);
+  const double scale = 1.0 / std::sqrt(static_cast<double>(size / heads));
+  return {split_heads(parts[0].mul(scale), heads).contiguous(),
+          split_heads(parts[1], heads).contiguous(), split_heads(parts[2], heads).contiguous()};
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_transform_bias_rescale_qkv", transform_bias_rescale_qkv);
   m.impl("_native_multi_head_attention", multi_head_attention);
   m.impl("_transformer_encoder_layer_fwd", encoder_layer);
   m.impl("_nested_tensor_from_mask_left_aligned", nested_tensor_would_fit);

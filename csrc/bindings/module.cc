@@ -9,4 +9,5 @@ PYBIND11_MODULE(_C, m) {
   torch_tpu::bindings::bind_runtime(m);
   torch_tpu::bindings::bind_device(m);
   torch_tpu::bindings::bind_memory(m);
+  torch_tpu::bindings::bind_operators(m);
 }

@@ -9,6 +9,7 @@ namespace torch_tpu::bindings {
 void bind_runtime(py::module_& m);
 void bind_device(py::module_& m);
 void bind_memory(py::module_& m);
+void bind_operators(py::module_& m);
 
 /// Makes the library's waits release the GIL.
 void install_wait_hooks();

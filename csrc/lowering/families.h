@@ -23,9 +23,11 @@ Table softmax_table();
 Table normalization_table();
 Table batch_norm_table();
 Table nll_loss_table();
+Table ctc_loss_table();
 Table foreach_table();
 Table optimizer_table();
 Table amp_table();
+Table fake_quantize_table();
 // contraction
 Table matmul_table();
 Table linalg_table();
@@ -36,8 +38,10 @@ Table eig_table();
 Table ldl_table();
 Table matrix_exp_table();
 Table distance_table();
+Table fft_table();
 Table convolution_table();
 Table pooling_table();
+Table fractional_pooling_table();
 Table resize_table();
 Table padding_table();
 Table unfold_table();
@@ -47,11 +51,14 @@ Table attention_table();
 Table indexing_table();
 Table compaction_table();
 Table scatter_table();
+Table segment_reduce_table();
 Table embedding_table();
 Table sort_table();
 Table shape_table();
 Table factory_table();
 Table random_table();
+Table rejection_table();
+Table gamma_gradient_table();
 // copies
 Table copy_table();
 

@@ -97,9 +97,7 @@ class TraceBuilder {
 
   /// PyTorch's rule for operators that write: every element has its own memory.
   void check_overlaps() const {
-    // One value for all: PyTorch lets the elements share memory.
-    const std::string_view name = form_.op->name;
-    if (name.starts_with("aten::fill_") || name == "aten::zero_") return;
+    if (form_.op->allows_overlap) return;
     for (const at::Tensor& tensor : written()) {
       if (tensor.defined()) at::assert_no_internal_overlap(tensor);
     }

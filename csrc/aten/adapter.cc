@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "aten/call.h"
+#include "aten/meta.h"
 #include "aten/native.h"
 #include "aten/params.h"
 #include "aten/tensor.h"
@@ -21,6 +22,7 @@
 #include "engine/hash.h"
 #include "engine/program_cache.h"
 #include "engine/runtime.h"
+#include "pjrt/error.h"
 
 namespace torch_tpu::aten {
 
@@ -66,6 +68,22 @@ void check_partial_overlaps(const Form& form, const Stack& stack) {
   }
 }
 
+/// Makes a program; if PyTorch or a lowering refuses the call, the error is that of the CPU.
+template <class Make>
+auto or_cpu_error(const Form& form, const Stack& stack, const Make& make) {
+  try {
+    return make();
+  } catch (const pjrt::Error& error) {
+    if (error.code() == pjrt::Code::InvalidArgument) {
+      raise_cpu_error(form.handle, arguments_of(form, stack));
+    }
+    throw;
+  } catch (...) {
+    raise_cpu_error(form.handle, arguments_of(form, stack));
+    throw;
+  }
+}
+
 std::shared_ptr<Program> find_program(const Form& form, const CallKey& key, const Stack& stack,
                                       engine::Device& device) {
   engine::ProgramCache& cache = engine::ProgramCache::get();
@@ -77,13 +95,13 @@ std::shared_ptr<Program> find_program(const Form& form, const CallKey& key, cons
   }
   const engine::WaitScope wait;  // compiling, or waiting for a thread that does
   return cache.find_or_make(words, hash, [&] {
-    BuiltCall built = build_call(form, key, stack);
+    BuiltCall built = or_cpu_error(form, stack, [&] { return build_call(form, key, stack); });
     if (!built.resizes.empty()) throw NeedsResize(std::move(built.resizes));
     for (const Result& result : built.trace.calls.back().results) {
       // Before compiling, which takes for ever or fails obscurely if the result has no room.
       if (result.kind == Result::Kind::Fresh) device.check_room(result.type);
     }
-    return engine::compile(built.trace, form.user_name);
+    return or_cpu_error(form, stack, [&] { return engine::compile(built.trace, form.user_name); });
   });
 }
 

@@ -30,6 +30,7 @@ int64_t reach(const at::Tensor& weight, const Geometry& g, int64_t i) {
 }
 
 void check_numbers(const at::Tensor& input, const at::Tensor& weight, const Geometry& g) {
+  TORCH_CHECK(weight.dim() > 2, "weight should have at least three dimensions");
   TORCH_CHECK(all_at_least(g.padding, 0), "negative padding is not supported");
   TORCH_CHECK(all_at_least(g.output_padding, 0), "negative output_padding is not supported");
   TORCH_CHECK(all_at_least(g.stride, 1), "non-positive stride is not supported");
@@ -38,8 +39,11 @@ void check_numbers(const at::Tensor& input, const at::Tensor& weight, const Geom
   TORCH_CHECK(weight.dim() == input.dim(), "Expected ", weight.dim(), "-dimensional input for ",
               weight.dim(), "-dimensional weight ", weight.sizes(), ", but got ", input.dim(),
               "-dimensional input of size ", input.sizes(), " instead");
-  TORCH_CHECK(weight.size(0) >= g.groups && weight.size(0) % g.groups == 0,
-              "Given groups=", g.groups, ", expected weight to be divisible by ", g.groups,
+  TORCH_CHECK(weight.size(0) >= g.groups, "Given groups=", g.groups,
+              ", expected weight to be at least ", g.groups,
+              " at dimension 0, but got weight of size ", weight.sizes(), " instead");
+  TORCH_CHECK(weight.size(0) % g.groups == 0, "Given groups=", g.groups,
+              ", expected weight to be divisible by ", g.groups,
               " at dimension 0, but got weight of size ", weight.sizes(), " instead");
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/native/TypeProperties.h>
 #include <c10/core/ScalarType.h>
 
+#include "aten/checks.h"
 #include "aten/dtype.h"
 #include "aten/meta.h"
 #include "stablehlo/types.h"
@@ -76,6 +77,7 @@ class TraceBuilder {
         arguments_(stack.data() + (stack.size() - form.args.size()), form.args.size()) {}
 
   BuiltCall build() {
+    check_arguments(form_, arguments_);
     check_overlaps();
     find_out_types();
     if (form_.style == Style::Out && find_resizes()) return std::move(built_);

@@ -1,0 +1,87 @@
+#include "aten/checks.h"
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
+
+#include <string_view>
+#include <unordered_map>
+
+namespace torch_tpu::aten {
+namespace {
+
+/// The arguments of a call by their positions in the schema that the operator's row names.
+class Arguments {
+ public:
+  Arguments(const Form& form, c10::ArrayRef<c10::IValue> values) : form_(form), values_(values) {}
+
+  const c10::IValue& at(int position) const { return values_[form_.arg_of_position.at(position)]; }
+  at::Tensor tensor(int position) const { return at(position).toTensor(); }
+
+  /// The k-th out= argument; undefined in other forms.
+  at::Tensor out(size_t k) const {
+    return form_.style == Style::Out ? values_[form_.writes.at(k)].toTensor() : at::Tensor();
+  }
+
+ private:
+  const Form& form_;
+  c10::ArrayRef<c10::IValue> values_;
+};
+
+void check_pow(const Arguments& in) {
+  const at::Scalar exponent = in.at(1).toScalar();
+  TORCH_CHECK(!(at::isIntegralType(in.tensor(0).scalar_type(), /*includeBool=*/true) &&
+                exponent.isIntegral(/*includeBool=*/true) && exponent.toLong() < 0),
+              "Integers to negative integer powers are not allowed.");
+}
+
+void check_smooth_l1_loss(const Arguments& in) {
+  TORCH_CHECK(in.at(3).toDouble() >= 0,
+              "smooth_l1_loss does not support negative values for beta.");
+}
+
+void check_complex(const Arguments& in) {
+  const at::ScalarType real = in.tensor(0).scalar_type(), imag = in.tensor(1).scalar_type();
+  TORCH_CHECK(real == imag, "Expected object of scalar type ", real, " but got scalar type ", imag,
+              " for second argument");
+  const at::Tensor out = in.out(0);
+  TORCH_CHECK(!out.defined() || out.scalar_type() == c10::toComplexType(real),
+              "Expected object of scalar type ", c10::toComplexType(real), " but got scalar type ",
+              out.scalar_type(), " for argument 'out'");
+}
+
+void check_masked_scatter(const Arguments& in) {
+  const at::ScalarType mask = in.tensor(1).scalar_type();
+  TORCH_CHECK(mask == at::kBool,
+              "masked_scatter_ only supports boolean masks, but got mask with dtype ", mask);
+}
+
+void check_aminmax(const Arguments& in) {
+  for (size_t k : {0, 1}) {
+    const at::Tensor out = in.out(k);
+    TORCH_CHECK(!out.defined() || out.dtype() == in.tensor(0).dtype(),
+                "Expected out tensor to have dtype ", in.tensor(0).dtype(), ", but got ",
+                out.dtype(), " instead");
+  }
+}
+
+using Check = void (*)(const Arguments&);
+
+const std::unordered_map<std::string_view, Check>& checks() {
+  static const std::unordered_map<std::string_view, Check> all{
+      {"aten::aminmax", check_aminmax},
+      {"aten::complex", check_complex},
+      {"aten::masked_scatter", check_masked_scatter},
+      {"aten::pow.Tensor_Scalar", check_pow},
+      {"aten::smooth_l1_loss", check_smooth_l1_loss},
+  };
+  return all;
+}
+
+}  // namespace
+
+void check_arguments(const Form& form, c10::ArrayRef<c10::IValue> arguments) {
+  const auto found = checks().find(form.op->name);
+  if (found != checks().end()) found->second(Arguments(form, arguments));
+}
+
+}  // namespace torch_tpu::aten

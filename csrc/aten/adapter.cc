@@ -164,8 +164,30 @@ std::vector<at::Tensor> execute(const Form& form, Program& program, const CallKe
   return tensors;
 }
 
+/// foreach operators take 0-d CPU tensors as numbers, as the operators do that they stand for.
+bool takes_numbers_in_lists(const Form& form) {
+  return form.op->name.starts_with("aten::_foreach_");
+}
+
+void move_numbers_in_lists(const Form& form, Stack& stack, c10::Device device) {
+  const size_t first = stack.size() - form.args.size();
+  for (size_t i = 0; i < form.args.size(); ++i) {
+    if (form.args[i].kind != ArgKind::TensorList || form.args[i].written) continue;
+    c10::List<at::Tensor> moved;
+    for (const at::Tensor& tensor : stack[first + i].toTensorVector()) {
+      moved.push_back(is_host_scalar(tensor) ? tensor.to(device) : tensor);
+    }
+    stack[first + i] = std::move(moved);
+  }
+}
+
 void run_once(const Form& form, Stack& stack) {
   const CallKey key(form, stack);
+  if (key.number_in_list() && takes_numbers_in_lists(form)) {
+    move_numbers_in_lists(
+        form, stack, {c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(key.device())});
+    return run_once(form, stack);
+  }
   if (key.may_overlap() && form.style != Style::Functional) check_partial_overlaps(form, stack);
   engine::Device& device = device::engine_device(static_cast<c10::DeviceIndex>(key.device()));
   const std::shared_ptr<Program> program = find_program(form, key, stack, device);

@@ -52,6 +52,7 @@ def test_cpu_scalar_tensors_mix():
     assert (on(2) + torch.tensor(2.0)).tolist() == [3, 3]
     assert (torch.tensor(2.0) * on(2)).tolist() == [2, 2]
     assert on(2).add_(torch.tensor(1)).tolist() == [2, 2]
+    assert torch._foreach_mul([on(2)], [torch.tensor(3.0)])[0].tolist() == [3, 3]
     with pytest.raises(RuntimeError, match="device"):
         torch.ones(2) + torch.tensor(1.0, device="tpu").expand(2)
 

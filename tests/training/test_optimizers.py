@@ -50,7 +50,8 @@ def train(info: OptimizerInfo, kwargs: dict, device: str) -> list[torch.Tensor]:
         else:
             closure()
             optimizer.step()
-    state = tree_leaves(optimizer.state_dict()["state"])
+    # The state of LBFGS is differences of nearly equal gradients: all noise, once it has converged.
+    state = tree_leaves(optimizer.state_dict()["state"]) if not info.step_requires_closure else []
     return [*params, *(x for x in state if isinstance(x, torch.Tensor))]
 
 

@@ -5,9 +5,12 @@
 
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 namespace torch_tpu::aten {
 namespace {
+
+// The words are not important: a call that is refused gets the error of the CPU (aten/meta.h).
 
 /// The arguments of a call by their positions in the schema that the operator's row names.
 class Arguments {
@@ -40,9 +43,7 @@ void check_smooth_l1_loss(const Arguments& in) {
 }
 
 void check_complex(const Arguments& in) {
-  const at::ScalarType real = in.tensor(0).scalar_type(), imag = in.tensor(1).scalar_type();
-  TORCH_CHECK(real == imag, "Expected object of scalar type ", real, " but got scalar type ", imag,
-              " for second argument");
+  const at::ScalarType real = in.tensor(0).scalar_type();
   const at::Tensor out = in.out(0);
   TORCH_CHECK(!out.defined() || out.scalar_type() == c10::toComplexType(real),
               "Expected object of scalar type ", c10::toComplexType(real), " but got scalar type ",
@@ -64,6 +65,36 @@ void check_aminmax(const Arguments& in) {
   }
 }
 
+/// Operators whose tensors at these positions, where they are given, must have one dtype.
+const std::unordered_map<std::string_view, std::vector<int>>& same_dtype() {
+  static const std::unordered_map<std::string_view, std::vector<int>> all{
+      {"aten::addbmm", {0, 1, 2}},
+      {"aten::addmm", {0, 1, 2}},
+      {"aten::binary_cross_entropy", {0, 1, 2}},
+      {"aten::complex", {0, 1}},
+      {"aten::heaviside", {0, 1}},
+      {"aten::index_add", {0, 3}},
+      {"aten::index_copy", {0, 3}},
+      {"aten::index_reduce", {0, 3}},
+      {"aten::linalg_cross", {0, 1}},
+      {"aten::linear", {0, 1, 2}},
+      {"aten::nll_loss2d_forward", {0, 2}},
+      {"aten::nll_loss_forward", {0, 2}},
+      {"aten::polar", {0, 1}},
+      {"aten::put", {0, 2}},
+  };
+  return all;
+}
+
+void check_same_dtype(const Arguments& in, const std::vector<int>& positions) {
+  const at::ScalarType first = in.tensor(positions.front()).scalar_type();
+  for (int position : positions) {
+    if (in.at(position).isNone() || !in.tensor(position).defined()) continue;
+    const at::ScalarType other = in.tensor(position).scalar_type();
+    TORCH_CHECK(first == other, "expected scalar type ", first, " but found ", other);
+  }
+}
+
 using Check = void (*)(const Arguments&);
 
 const std::unordered_map<std::string_view, Check>& checks() {
@@ -80,8 +111,11 @@ const std::unordered_map<std::string_view, Check>& checks() {
 }  // namespace
 
 void check_arguments(const Form& form, c10::ArrayRef<c10::IValue> arguments) {
-  const auto found = checks().find(form.op->name);
-  if (found != checks().end()) found->second(Arguments(form, arguments));
+  const Arguments in(form, arguments);
+  const auto alike = same_dtype().find(form.op->name);
+  if (alike != same_dtype().end()) check_same_dtype(in, alike->second);
+  const auto check = checks().find(form.op->name);
+  if (check != checks().end()) check->second(in);
 }
 
 }  // namespace torch_tpu::aten

@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#include "aten/meta.h"
 #include "aten/native.h"
 
 namespace torch_tpu::aten {
@@ -142,8 +143,18 @@ Gradients convolution_backward_meta(const at::Tensor& grad, const at::Tensor& in
           wanted[2] ? at::empty({grad.size(1)}, grad.options()) : at::Tensor()};
 }
 
+/// Which of the CPU's convolutions would refuse a call, and with which words, is for it to say.
 void convolution(const c10::OperatorHandle&, torch::jit::Stack* stack) {
-  run_native("torch_tpu::convolution", *stack);
+  try {
+    run_native("torch_tpu::convolution", *stack);
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::Error&) {
+    const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::convolution", "");
+    const size_t count = op.schema().arguments().size();
+    raise_cpu_error(op, c10::ArrayRef<c10::IValue>(stack->data() + (stack->size() - count), count));
+    throw;
+  }
 }
 
 void convolution_backward(const c10::OperatorHandle&, torch::jit::Stack* stack) {

@@ -1,8 +1,8 @@
 """Runs wrong calls on the CPU and on the device and compares the exceptions, by type and text.
 
-The calls are the error inputs of PyTorch's own operator descriptions (OpInfo), and samples whose
-tensors are cast to a dtype that the CPU does not implement. As a script it prints what differs, in
-the form of expected_errors.txt:
+The calls are the error inputs of PyTorch's own operator descriptions (OpInfo), samples whose
+tensors are cast to a dtype that the CPU does not implement, and samples of mixed dtypes. As a
+script it prints what differs, in the form of expected_errors.txt:
 
     python tests/ops/error_runner.py [PATTERN]
 """
@@ -19,8 +19,8 @@ from typing import Any
 import torch
 from opinfo_runner import DEVICE, LEFT_OUT, copy_to, full_name, samples_of
 from torch.testing._internal.common_methods_invocations import op_db
-from torch.testing._internal.opinfo.core import OpInfo
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 EXPECTED_FILE = Path(__file__).with_name("expected_errors.txt")
 
@@ -60,8 +60,21 @@ def calls(op: OpInfo) -> Iterator[tuple[str, Any]]:
             return x.to(dtype) if isinstance(x, torch.Tensor) and x.dtype == torch.float32 else x
 
         sample = samples[-1]
-        tree = tree_map(cast, (sample.input, sample.args, sample.kwargs))
-        yield str(dtype).removeprefix("torch."), tree
+        yield _name(dtype), tree_map(cast, (sample.input, sample.args, sample.kwargs))
+    yield from mixed_dtypes(samples[-1]) if samples else ()
+
+
+def mixed_dtypes(sample: SampleInput) -> Iterator[tuple[str, Any]]:
+    """The sample with one of its first float32 tensors in float64."""
+    leaves, spec = tree_flatten((sample.input, sample.args, sample.kwargs))
+    floats = [i for i, x in enumerate(leaves) if getattr(x, "dtype", None) == torch.float32]
+    for i in floats[:4] if len(floats) > 1 else ():
+        changed = [*leaves[:i], leaves[i].double(), *leaves[i + 1 :]]
+        yield f"float64_{i}", tree_unflatten(changed, spec)
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def error_of(op: OpInfo, tree: Any, device: str) -> Exception | None:
@@ -97,7 +110,7 @@ def differences(op: OpInfo) -> Iterator[tuple[str, str]]:
             device = error_of(op, tree, DEVICE)
             if device is None:
                 # Dtypes that the CPU does not implement may be implemented.
-                if name.startswith("#"):
+                if name not in map(_name, DTYPES):
                     yield name, f"accepted; the CPU: {type(host).__name__}: {text_of(host)}"
             elif type(device) is not type(host) or text_of(device) != text_of(host):
                 yield (

@@ -19,7 +19,8 @@ endif()
 # A sanitized library is loaded by a Python that is not: preload the compiler's libasan.so (libtsan.so).
 if(TORCH_TPU_SANITIZE)
   string(REPLACE ";" "," _sanitizers "${TORCH_TPU_SANITIZE}")
-  add_compile_options(-fsanitize=${_sanitizers} -fno-omit-frame-pointer -g1)
+  # -O1 and line tables: enough to find things, and built in a bearable time.
+  add_compile_options(-fsanitize=${_sanitizers} -fno-omit-frame-pointer -O1 -g1)
   add_link_options(-fsanitize=${_sanitizers})
   if(TORCH_TPU_SANITIZE MATCHES "undefined")
     # torch's classes have their type information elsewhere.

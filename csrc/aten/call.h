@@ -28,6 +28,8 @@ class CallKey {
   int device() const { return device_; }
   /// Some storage is used by two views, at least one of them written: they may overlap.
   bool may_overlap() const { return may_overlap_; }
+  /// A list of tensors holds a 0-d CPU tensor.
+  bool number_in_list() const { return number_in_list_; }
 
  private:
   void add(const c10::IValue& value, const FormArg& arg);
@@ -44,6 +46,7 @@ class CallKey {
   uint64_t written_slots_ = 0;  // bit per slot, the first 64
   int device_ = -1;
   bool may_overlap_ = false;
+  bool number_in_list_ = false;
 };
 
 /// How a device tensor is seen: its storage's base and its view plan. Retypes storages that hold

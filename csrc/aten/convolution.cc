@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#include "aten/meta.h"
 #include "aten/native.h"
 
 namespace torch_tpu::aten {
@@ -30,6 +31,7 @@ int64_t reach(const at::Tensor& weight, const Geometry& g, int64_t i) {
 }
 
 void check_numbers(const at::Tensor& input, const at::Tensor& weight, const Geometry& g) {
+  TORCH_CHECK(weight.dim() > 2, "weight should have at least three dimensions");
   TORCH_CHECK(all_at_least(g.padding, 0), "negative padding is not supported");
   TORCH_CHECK(all_at_least(g.output_padding, 0), "negative output_padding is not supported");
   TORCH_CHECK(all_at_least(g.stride, 1), "non-positive stride is not supported");
@@ -38,8 +40,11 @@ void check_numbers(const at::Tensor& input, const at::Tensor& weight, const Geom
   TORCH_CHECK(weight.dim() == input.dim(), "Expected ", weight.dim(), "-dimensional input for ",
               weight.dim(), "-dimensional weight ", weight.sizes(), ", but got ", input.dim(),
               "-dimensional input of size ", input.sizes(), " instead");
-  TORCH_CHECK(weight.size(0) >= g.groups && weight.size(0) % g.groups == 0,
-              "Given groups=", g.groups, ", expected weight to be divisible by ", g.groups,
+  TORCH_CHECK(weight.size(0) >= g.groups, "Given groups=", g.groups,
+              ", expected weight to be at least ", g.groups,
+              " at dimension 0, but got weight of size ", weight.sizes(), " instead");
+  TORCH_CHECK(weight.size(0) % g.groups == 0, "Given groups=", g.groups,
+              ", expected weight to be divisible by ", g.groups,
               " at dimension 0, but got weight of size ", weight.sizes(), " instead");
 }
 
@@ -138,8 +143,18 @@ Gradients convolution_backward_meta(const at::Tensor& grad, const at::Tensor& in
           wanted[2] ? at::empty({grad.size(1)}, grad.options()) : at::Tensor()};
 }
 
+/// Which of the CPU's convolutions would refuse a call, and with which words, is for it to say.
 void convolution(const c10::OperatorHandle&, torch::jit::Stack* stack) {
-  run_native("torch_tpu::convolution", *stack);
+  try {
+    run_native("torch_tpu::convolution", *stack);
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::Error&) {
+    const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::convolution", "");
+    const size_t count = op.schema().arguments().size();
+    raise_cpu_error(op, c10::ArrayRef<c10::IValue>(stack->data() + (stack->size() - count), count));
+    throw;
+  }
 }
 
 void convolution_backward(const c10::OperatorHandle&, torch::jit::Stack* stack) {

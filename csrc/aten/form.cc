@@ -106,6 +106,18 @@ std::vector<OperatorHandle> overloads_of(const std::string& name) {
   return found == overloads().end() ? std::vector<OperatorHandle>{} : found->second;
 }
 
+/// What the user called, or something like it: "nll_loss" for "aten::nll_loss_forward".
+std::string user_name_of(const std::string& schema_name) {
+  std::string name = schema_name.substr(schema_name.find("::") + 2);
+  name.erase(0, name.find_first_not_of('_'));
+  for (const std::string_view internal : {"_forward_only", "_forward", "_impl"}) {
+    if (const size_t at = name.find(internal); at != std::string::npos) {
+      name.erase(at, internal.size());
+    }
+  }
+  return name;
+}
+
 Form make_form(const lowering::Op& op, const OperatorHandle& named, const OperatorHandle& handle) {
   const FunctionSchema& schema = handle.schema();
   Form form(op, handle);
@@ -128,7 +140,7 @@ Form make_form(const lowering::Op& op, const OperatorHandle& named, const Operat
   if (!form.writes.empty()) {
     form.style = schema.arguments()[form.writes[0]].is_out() ? Style::Out : Style::Inplace;
   }
-  form.user_name = schema.name().substr(schema.name().find("::") + 2);
+  form.user_name = user_name_of(schema.name());
   return form;
 }
 

@@ -1,5 +1,5 @@
-// Running an operator on meta tensors: its checks and the types of its results, by PyTorch's own
-// kernels.
+// Running an operator without its values, by PyTorch's own kernels: on meta tensors for its checks
+// and the types of its results, and on the CPU for the words of its errors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,13 +11,16 @@
 
 namespace torch_tpu::aten {
 
-/// Meta tensors that stand for device tensors; the same tensor is always replaced by the same one.
-class MetaMap {
+/// Tensors on the meta device or the CPU that stand for device tensors of the same geometry; the
+/// same tensor is always replaced by the same one. Those on the CPU are zeros.
+class StandIns {
  public:
-  at::Tensor meta(const at::Tensor& tensor);
-  c10::IValue meta(const c10::IValue& value);
+  explicit StandIns(c10::DeviceType device) : device_(device) {}
+  at::Tensor of(const at::Tensor& tensor);
+  c10::IValue of(const c10::IValue& value);
 
  private:
+  c10::DeviceType device_;
   std::unordered_map<const c10::TensorImpl*, at::Tensor> known_;
 };
 
@@ -26,5 +29,10 @@ class MetaMap {
 /// arguments.
 std::optional<torch::jit::Stack> run_on_meta(const c10::OperatorHandle& op,
                                              c10::ArrayRef<c10::IValue> arguments);
+
+/// For a call that was refused. Throws what PyTorch's CPU kernel raises for these arguments, so
+/// that the error is the CPU's in type and words; returns if the CPU takes the call, or cannot
+/// tell.
+void raise_cpu_error(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
 
 }  // namespace torch_tpu::aten

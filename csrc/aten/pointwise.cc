@@ -1,5 +1,4 @@
-// Pointwise operators: a check that PyTorch's meta kernel leaves to the CPU's, the random
-// activation, and the result types of those without a meta kernel.
+// Pointwise operators: the random activation, and the result types of those without a meta kernel.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/leaky_relu.h>
@@ -8,39 +7,8 @@
 #include <ATen/ops/zeros.h>
 #include <torch/library.h>
 
-#include "aten/native.h"
-
 namespace torch_tpu::aten {
 namespace {
-
-// ---- pow
-
-void check_exponent(const at::Tensor& self, const at::Scalar& exponent) {
-  TORCH_CHECK(!(at::isIntegralType(self.scalar_type(), true) && exponent.isIntegral(true) &&
-                exponent.toLong() < 0),
-              "Integers to negative integer powers are not allowed.");
-}
-
-at::Tensor pow(const at::Tensor& self, const at::Scalar& exponent) {
-  check_exponent(self, exponent);
-  torch::jit::Stack stack{self, exponent};
-  run_native("aten::pow.Tensor_Scalar", stack);
-  return std::move(stack.back()).toTensor();
-}
-
-at::Tensor& pow_(at::Tensor& self, const at::Scalar& exponent) {
-  check_exponent(self, exponent);
-  torch::jit::Stack stack{self, exponent};
-  run_native("aten::pow_.Scalar", stack);
-  return self;
-}
-
-at::Tensor& pow_out(const at::Tensor& self, const at::Scalar& exponent, at::Tensor& out) {
-  check_exponent(self, exponent);
-  torch::jit::Stack stack{self, exponent, out};
-  run_native("aten::pow.Tensor_Scalar_out", stack);
-  return out;
-}
 
 // ---- rrelu: a random slope for each element that is not positive, kept in `noise` for the
 // backward
@@ -81,9 +49,6 @@ at::Tensor efficient_zeros(c10::SymIntArrayRef size, std::optional<at::ScalarTyp
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("pow.Tensor_Scalar", pow);
-  m.impl("pow_.Scalar", pow_);
-  m.impl("pow.Tensor_Scalar_out", pow_out);
   m.impl("rrelu_with_noise", rrelu_with_noise);
   m.impl("rrelu_with_noise_", rrelu_with_noise_);
   m.impl("rrelu_with_noise.out", rrelu_with_noise_out);

@@ -95,28 +95,28 @@ at::Tensor& normal_tensors_out(const at::Tensor& mean, const at::Tensor& std, Ge
   return normal_out("aten::normal.Tensor_Tensor_out", mean, std, generator, out);
 }
 
-void check_floating(const at::Tensor& self, const char* name) {
-  TORCH_CHECK(at::isFloatingType(self.scalar_type()), name,
-              " is a continuous probability distribution. dtype must be a floating point but you "
-              "specified ",
-              self.dtype());
-}
-
 at::Tensor& log_normal_(at::Tensor& self, double mean, double std, Generator generator) {
   TORCH_CHECK(std > 0.0, "log_normal_ expects std > 0.0, but found std=", std);
-  check_floating(self, "Log-normal");
+  TORCH_CHECK_NOT_IMPLEMENTED(at::isFloatingType(self.scalar_type()),
+                              "\"log_normal_cpu\" not implemented for '", self.scalar_type(), "'");
   return fill("aten::log_normal_", self, mean, std, generator);
 }
 
 at::Tensor& exponential_(at::Tensor& self, double lambda, Generator generator) {
   TORCH_CHECK(lambda > 0.0, "exponential_ expects lambda > 0.0, but found lambda=", lambda);
-  check_floating(self, "Exponential");
+  TORCH_CHECK(at::isFloatingType(self.scalar_type()),
+              "Exponential distribution is a continuous probability distribution. dtype must be a "
+              "floating point but you specified ",
+              self.scalar_type());
   return fill("aten::exponential_", self, lambda, generator);
 }
 
 at::Tensor& cauchy_(at::Tensor& self, double median, double sigma, Generator generator) {
   TORCH_CHECK(sigma > 0.0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
-  check_floating(self, "Cauchy");
+  TORCH_CHECK(at::isFloatingType(self.scalar_type()),
+              "Cauchy distribution is a continuous probability distribution. dtype must be a "
+              "floating point but you specified ",
+              self.dtype());
   return fill("aten::cauchy_", self, median, sigma, generator);
 }
 
@@ -224,8 +224,14 @@ at::Tensor multinomial(const at::Tensor& self, c10::SymInt samples, bool replace
   const auto results =
       native("torch_tpu::multinomial_checked", self, count, replacement, generator);
   const auto problem = results[1].toTensor().item<int64_t>();
-  TORCH_CHECK(problem != 1, "probability tensor contains either `inf`, `nan` or element < 0");
-  TORCH_CHECK(problem != 2, "invalid multinomial distribution (sum of probabilities <= 0)");
+  if (!replacement || count == 1) {
+    TORCH_CHECK(problem != 1 && problem != 2,
+                "probability tensor contains either `inf`, `nan` or element < 0");
+  }
+  const char* what = problem == 1   ? "encountering probability entry < 0"
+                     : problem == 2 ? "encountering probability entry = infinity or NaN"
+                                    : "sum of probabilities <= 0";
+  TORCH_CHECK(problem == 0, "invalid multinomial distribution (", what, ")");
   return results[0].toTensor();
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/native/TypeProperties.h>
 #include <c10/core/ScalarType.h>
 
+#include "aten/checks.h"
 #include "aten/dtype.h"
 #include "aten/meta.h"
 #include "stablehlo/types.h"
@@ -76,6 +77,7 @@ class TraceBuilder {
         arguments_(stack.data() + (stack.size() - form.args.size()), form.args.size()) {}
 
   BuiltCall build() {
+    check_arguments(form_, arguments_);
     check_overlaps();
     find_out_types();
     if (form_.style == Style::Out && find_resizes()) return std::move(built_);
@@ -97,9 +99,7 @@ class TraceBuilder {
 
   /// PyTorch's rule for operators that write: every element has its own memory.
   void check_overlaps() const {
-    // One value for all: PyTorch lets the elements share memory.
-    const std::string_view name = form_.op->name;
-    if (name.starts_with("aten::fill_") || name == "aten::zero_") return;
+    if (form_.op->allows_overlap) return;
     for (const at::Tensor& tensor : written()) {
       if (tensor.defined()) at::assert_no_internal_overlap(tensor);
     }

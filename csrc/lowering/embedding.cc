@@ -1,5 +1,4 @@
-// Tables of rows looked up by index, and their gradients. The forward of embedding itself is
-// index_select, which PyTorch composes.
+// Tables of rows looked up by index, and their gradients.
 #include "lowering/cast.h"
 #include "lowering/context.h"
 #include "lowering/families.h"
@@ -46,6 +45,12 @@ Value divide_by_count(Value x, Value index, int64_t rows) {
 Value sum_rows(Value grad, Value index, int64_t rows) {
   const Value zeros = grad.builder().zeros({grad.dtype(), {rows, grad.dim(1)}});
   return scatter_slices(zeros, 0, index, grad, Combine::Add);
+}
+
+Values embedding(Context& ctx) {
+  const Value table = ctx.tensor(0);
+  return {
+      take(table, 0, ctx.checked_index(ctx.tensor(1), table.dim(0), 0, /*allow_negative=*/false))};
 }
 
 Values embedding_dense_backward(Context& ctx) {
@@ -214,6 +219,7 @@ Values embedding_bag_weights_backward(Context& ctx) {
 
 Table embedding_table() {
   return {
+      {"aten::embedding", embedding},
       {"aten::embedding_dense_backward", embedding_dense_backward},
       {.name = "aten::embedding_renorm", .lower = embedding_renorm, .static_args = {3}},
       {"aten::_embedding_bag", embedding_bag},

@@ -47,6 +47,7 @@ Table padding_table();
 Table unfold_table();
 Table grid_sample_table();
 Table attention_table();
+Table rnn_table();
 // indexing, shape, random
 Table indexing_table();
 Table compaction_table();

@@ -18,9 +18,12 @@ Values zero(Context& ctx) { return {ctx.b.zeros(ctx.out())}; }
 
 Table fill_table() {
   return {
-      {.name = "aten::fill_.Scalar", .lower = fill_scalar, .overwrites = true},
+      {.name = "aten::fill_.Scalar",
+       .lower = fill_scalar,
+       .overwrites = true,
+       .allows_overlap = true},
       {.name = "aten::fill_.Tensor", .lower = fill, .overwrites = true},
-      {.name = "aten::zero_", .lower = zero, .overwrites = true},
+      {.name = "aten::zero_", .lower = zero, .overwrites = true, .allows_overlap = true},
   };
 }
 

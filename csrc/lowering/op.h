@@ -45,6 +45,8 @@ struct Op {
   std::vector<int> extra_writes = {};
   /// The in-place forms do not read what they overwrite (fill_, random fills).
   bool overwrites = false;
+  /// Elements of the written tensor may share memory (an expanded tensor): all get one value.
+  bool allows_overlap = false;
 };
 
 /// Operators of one family. Each family file defines one of these and registry.cc lists them.

@@ -223,15 +223,16 @@ Values randperm(Context& ctx) {
 
 // ---- multinomial
 
-/// What is wrong with probabilities [rows, n]: 0 nothing, 1 a negative, infinite or NaN one,
-/// 2 a row that sums to 0.
+/// What is wrong with probabilities [rows, n]: 0 nothing, 1 a negative or NaN one, 2 an infinite
+/// one, 3 a row that sums to 0.
 Value problem(Value p, Value sums) {
   Builder& b = p.builder();
-  const Value good = logical_and(ge(p, 0.0), b.is_finite(p));
-  const Value invalid = logical_not(stablehlo::reduce_and(good, {0, 1}));
+  const Value negative = logical_not(stablehlo::reduce_and(ge(p, 0.0), {0, 1}));
+  const Value infinite = logical_not(stablehlo::reduce_and(b.is_finite(p), {0, 1}));
   const Value empty = stablehlo::reduce_or(le(sums, 0.0), {0});
   const auto code = [&](int64_t value) { return b.constant_int(DType::S64, value); };
-  return b.select(invalid, code(1), b.select(empty, code(2), code(0)));
+  return b.select(negative, code(1),
+                  b.select(infinite, code(2), b.select(empty, code(3), code(0))));
 }
 
 /// Arguments: probabilities [n] or [rows, n], count, replacement. Results: samples and problem().

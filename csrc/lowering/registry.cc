@@ -45,6 +45,7 @@ Table collect() {
            unfold_table,
            grid_sample_table,
            attention_table,
+           rnn_table,
            indexing_table,
            compaction_table,
            scatter_table,

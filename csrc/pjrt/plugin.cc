@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <unordered_map>
@@ -129,7 +130,8 @@ const std::string& Plugin::fingerprint() const {
 
 const PJRT_Extension_Base* Plugin::find_extension_base(PJRT_Extension_Type type) const {
   const PJRT_Extension_Base* extension = api_->extension_start;
-  while (extension != nullptr && extension->type != type) {
+  // Bytes are compared: a plugin may have extensions whose numbers are not in our header's enum.
+  while (extension != nullptr && std::memcmp(&extension->type, &type, sizeof type) != 0) {
     extension = extension->next;
   }
   return extension;

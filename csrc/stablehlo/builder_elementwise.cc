@@ -83,9 +83,15 @@ constexpr OpInfo kBinary[] = {
 // CHLO's own; any other name with a dialect passes, with a result like its operand.
 constexpr OpInfo kOthers[] = {
     {"chlo.conj", kAny},
+    {"chlo.digamma", kFloat},
+    {"chlo.erf", kFloat},
+    {"chlo.erf_inv", kFloat},
+    {"chlo.erfc", kFloat},
     {"chlo.is_inf", kFloat, Gives::Pred},
     {"chlo.is_neg_inf", kFloat, Gives::Pred},
     {"chlo.is_pos_inf", kFloat, Gives::Pred},
+    {"chlo.lgamma", kFloat},
+    {"chlo.next_after", kFloat},
 };
 
 /// The name as in program text, and its entry.

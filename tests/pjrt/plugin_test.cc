@@ -87,10 +87,13 @@ TEST(Plugin, HasLooksAtTheTableSize) {
 }
 
 TEST(Plugin, FindsExtensions) {
-  for (const auto* extension = plugin()->api()->extension_start; extension != nullptr;
-       extension = extension->next) {
-    EXPECT_EQ(plugin()->find_extension<PJRT_Extension_Base>(extension->type)->type,
-              extension->type);
+  // Those that the header knows: the plugin may be newer and have others.
+  for (int number = 0; number < PJRT_Extension_Type_Unknown; ++number) {
+    const auto type = static_cast<PJRT_Extension_Type>(number);
+    const auto* extension = plugin()->find_extension<PJRT_Extension_Base>(type);
+    if (extension != nullptr) {
+      EXPECT_EQ(extension->type, type);
+    }
   }
   EXPECT_EQ(plugin()->find_extension<PJRT_Extension_Base>(PJRT_Extension_Type_Unknown), nullptr);
 }

@@ -22,9 +22,9 @@ build="build/sanitize-$kind" site="$PWD/build/sanitize-$kind/site"
 pip install -q --no-build-isolation --no-deps --upgrade --target "$site" -C build-dir="$build" \
   -C cmake.define.TORCH_TPU_SANITIZE="$sanitizers" -C cmake.define.BUILD_TESTING=ON .
 
-# Python and the plugin keep what they allocate until the process ends: leaks are not looked for.
 # Tests ask for more memory than there is: that must fail as it does without a sanitizer.
-export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1
+export ASAN_OPTIONS=allocator_may_return_null=1
+export LSAN_OPTIONS="suppressions=$PWD/tests/lsan_suppressions.txt"
 export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS="suppressions=$PWD/tests/tsan_suppressions.txt:allocator_may_return_null=1"
 
@@ -32,7 +32,9 @@ say "C++ tests"
 run_cpp_tests "$build"
 
 say "Python tests"
-# Python is not sanitized, so the runtimes must be there before it; and with them libstdc++, whose
+# Python keeps much until the process ends: leaks are not looked for.
+ASAN_OPTIONS+=:detect_leaks=0
+# It is not sanitized, so the runtimes must be there before it; and with them libstdc++, whose
 # exceptions they watch.
 preload=""
 for name in $runtimes stdc++; do preload+="$(c++ -print-file-name="lib$name.so") "; done

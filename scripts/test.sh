@@ -30,4 +30,4 @@ run_cpp_tests "$build"
 say "Python tests"
 # Not in the repository's root, where the sources would hide the installed package.
 cd tests
-python -m pytest .
+python -m pytest -n "$(nproc)" .

@@ -52,6 +52,7 @@ Three svd(const Tensor& a, bool full_matrices, bool compute_uv, Driver driver) {
   TORCH_CHECK(!driver,
               "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
               "cuSOLVER backend.");
+  at::native::checkFloatingOrComplex(a, "linalg.svd");
   const Stack results = native("torch_tpu::svd", a, full_matrices, compute_uv);
   check_info(results[3].toTensor(), "linalg.svd");
   return {results[0].toTensor(), results[1].toTensor(), results[2].toTensor()};

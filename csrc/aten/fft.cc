@@ -65,7 +65,7 @@ at::Tensor fft_c2c(const at::Tensor& self, c10::SymIntArrayRef dim, int64_t norm
 at::Tensor fft_r2c(const at::Tensor& self, c10::IntArrayRef dim, int64_t normalization,
                    bool onesided) {
   TORCH_CHECK(self.scalar_type() == at::kFloat || self.scalar_type() == at::kDouble,
-              "_fft_r2c: expected a float32 or float64 tensor, but got ", self.scalar_type());
+              "Only supports floating-point dtypes, but found: ", self.scalar_type());
   TORCH_CHECK(!dim.empty(), "_fft_r2c: expected at least one dimension");
   const Dims dims = wrapped(self, dim);
   const Dims order = memory_order(self, dims, dims.back());

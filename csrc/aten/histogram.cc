@@ -31,11 +31,14 @@ void check_rank(const at::Tensor& self) {
   TORCH_CHECK(self.dim() >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions");
 }
 
-void check_values(const at::Tensor& self, const OptionalTensor& weight, size_t dims) {
+void check_dims(const at::Tensor& self, size_t dims) {
   check_rank(self);
   TORCH_CHECK(static_cast<int64_t>(dims) == self.size(-1), "torch.histogramdd: expected ",
               self.size(-1), " sequences of bin edges for a ", self.size(-1),
               "-dimensional histogram but got ", dims);
+}
+
+void check_weight(const at::Tensor& self, const OptionalTensor& weight) {
   if (!weight || !weight->defined()) return;
   TORCH_CHECK(weight->scalar_type() == self.scalar_type(),
               "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor "
@@ -75,6 +78,9 @@ std::vector<std::pair<double, double>> outer_edges(const at::Tensor& points, con
                 range->size());
     for (int64_t d = 0; d < dims; ++d) out[d] = {(*range)[2 * d], (*range)[2 * d + 1]};
   } else if (points.numel() > 0) {
+    const c10::ScalarType type = points.scalar_type();
+    TORCH_CHECK_NOT_IMPLEMENTED(type == at::kFloat || type == at::kDouble,
+                                "\"histogramdd\" not implemented for '", type, "'");
     const auto [least, greatest] = at::aminmax(points, 0);
     const at::Tensor both = at::stack({least, greatest}).to(at::kDouble).cpu();
     const auto values = both.accessor<double, 2>();
@@ -145,13 +151,12 @@ at::Tensor as_density(at::Tensor counts, const Edges& edges) {
 
 at::Tensor histogram_of(const at::Tensor& self, const Edges& edges, const OptionalTensor& weight,
                         bool density) {
-  check_values(self, weight, edges.size());
-  TORCH_CHECK_NOT_IMPLEMENTED(self.scalar_type() == at::kFloat || self.scalar_type() == at::kDouble,
-                              "\"histogramdd\" not implemented for '", self.scalar_type(), "'");
-  for (size_t d = 0; d < edges.size(); ++d) {
-    check_edges(self, edges[d], d);
-    check_count(edges[d].numel() - 1, d);
-  }
+  check_dims(self, edges.size());
+  for (size_t d = 0; d < edges.size(); ++d) check_edges(self, edges[d], d);
+  check_weight(self, weight);
+  TORCH_CHECK_NOT_IMPLEMENTED(at::isFloatingType(self.scalar_type()),
+                              "\"histogram_cpu\" not implemented for '", self.scalar_type(), "'");
+  for (size_t d = 0; d < edges.size(); ++d) check_count(edges[d].numel() - 1, d);
   const at::Tensor counts = count_points(self, edges, weight);
   return density ? as_density(counts, edges) : counts;
 }
@@ -164,7 +169,8 @@ Edges histogramdd_edges(const at::Tensor& self, c10::IntArrayRef bins, Range ran
   TORCH_CHECK(
       static_cast<int64_t>(bins.size()) == self.size(-1),
       "histogramdd: The size of bins must be equal to the innermost dimension of the input.");
-  check_values(self, weight, bins.size());
+  check_dims(self, bins.size());
+  check_weight(self, weight);
   return spaced_edges(self, bins, range);
 }
 

@@ -43,7 +43,10 @@ Values fractional_max_pool(Context& ctx) {
   const Dims kernel = expand_ints(ctx.ints(1), n), size = pooled_dims(x.dims(), n);
   const Dims count = pooled_dims(ctx.out().dims, n);
   const int64_t planes = planes_of(x.dims(), n);
-  const Value sample = ctx.b.reshape(samples, {planes, static_cast<int64_t>(n)});
+  // Those of the first batch, if the input has no batch dimension and there are more.
+  const Value all_samples =
+      ctx.b.reshape(samples, {samples.numel() / static_cast<int64_t>(n), static_cast<int64_t>(n)});
+  const Value sample = slice_dim(all_samples, 0, 0, planes);
   // [planes, windows..., elements...]: one dimension of each for every pooled dimension.
   Dims dims{planes};
   dims.insert(dims.end(), count.begin(), count.end());

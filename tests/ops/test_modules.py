@@ -20,19 +20,6 @@ RANDOM = {"RReLU"}
 #: (rtol, atol) beyond those of the dtype: that of OpInfo for conv_transpose3d.
 LIMITS = {"ConvTranspose3d": (2e-4, 2e-4)}
 
-#: Modules with an operator that runs on the CPU.
-FALLBACK = {
-    "CTCLoss": {"aten::_ctc_loss", "aten::_ctc_loss_backward"},
-    "FractionalMaxPool2d": {
-        "aten::fractional_max_pool2d.output",
-        "aten::fractional_max_pool2d_backward.grad_input",
-    },
-    "FractionalMaxPool3d": {
-        "aten::fractional_max_pool3d.output",
-        "aten::fractional_max_pool3d_backward",
-    },
-}
-
 
 def inputs_of(info: ModuleInfo, training: bool) -> list[ModuleInput]:
     torch.manual_seed(0)
@@ -77,4 +64,4 @@ def test_module(name, training):
             same(got, want, LIMITS.get(name, (0.0, 0.0)), values=name not in RANDOM or not training)
         except DifferenceError as error:
             pytest.fail(f"{name} {given.desc}: {error}")
-    assert set(torch.tpu.fallback_ops()) == FALLBACK.get(name, set())
+    assert torch.tpu.fallback_ops() == {}

@@ -155,6 +155,13 @@ def test_histogram_errors(function):
     check(function, torch.linspace(-1, 1, 50))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_histogram_of_narrow_floats(dtype):
+    x = torch.linspace(-1, 1, 50, dtype=dtype)
+    check(lambda x: torch.histogram(x, 4, range=(-1.0, 1.0)), x)
+    check(lambda x: torch.histogram(x, x[:3]), x)
+
+
 # ---- rows of different lengths
 
 OFFSETS = torch.tensor([0, 2, 2, 5, 6])

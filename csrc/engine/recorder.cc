@@ -61,6 +61,12 @@ int Recorder::slot_of(Storage& storage) {
   return storage.slot;
 }
 
+std::vector<Storage*> Recorder::storages() const {
+  std::vector<Storage*> all;
+  for (const Slot& slot : slots_) all.push_back(slot.storage);
+  return all;
+}
+
 std::span<const int> Recorder::slots_of_node(size_t node) const {
   const size_t first = nodes_[node].first_slot;
   const size_t end = node + 1 < nodes_.size() ? nodes_[node + 1].first_slot : node_slots_.size();
@@ -178,14 +184,12 @@ void Recorder::find_step_at_limit() {
 /// usually after the optimizer's update and before the next forward pass. At most `length` - 1
 /// nodes ago; the latest such place.
 size_t Recorder::best_end(size_t length) const {
-  std::vector<Storage*> storages;
-  for (const Slot& slot : slots_) storages.push_back(slot.storage);
-  const std::vector<uint64_t> deaths = device_.deaths(storages);
+  const std::vector<uint64_t> deaths = device_.deaths(storages());
   const size_t count = nodes_.size();
   std::vector<int64_t> change(count + 2);
   for (size_t s = 0; s < slots_.size(); ++s) {
     if (slots_[s].creator == kFromOutside) continue;
-    const auto bytes = static_cast<int64_t>(storages[s]->base_bytes);
+    const auto bytes = static_cast<int64_t>(slots_[s].storage->base_bytes);
     change[static_cast<uint64_t>(slots_[s].creator) - first_ + 1] += bytes;
     if (deaths[s] != UINT64_MAX) change[deaths[s] - first_ + 1] -= bytes;
   }
@@ -221,9 +225,7 @@ void Recorder::flush() {
 
 /// Runs the nodes up to each of these ends as a program of its own, and forgets them.
 void Recorder::run_pieces(std::span<const size_t> ends) {
-  std::vector<Storage*> storages;
-  for (const Slot& slot : slots_) storages.push_back(slot.storage);
-  const std::vector<uint64_t> deaths = device_.deaths(storages);
+  const std::vector<uint64_t> deaths = device_.deaths(storages());
   try {
     size_t first = 0;
     for (size_t end : ends) {
@@ -349,8 +351,7 @@ Trace Recorder::trace_of(size_t first, size_t last, const std::vector<int>& loca
 
 /// Forgets the first nodes, which have run.
 void Recorder::drop(size_t count) {
-  std::vector<Storage*> used;
-  for (const Slot& slot : slots_) used.push_back(slot.storage);
+  std::vector<Storage*> used = storages();
   const std::vector<Slot> old_slots = std::exchange(slots_, {});
   const std::vector<int> old_node_slots = std::exchange(node_slots_, {});
   const std::vector<Node> old_nodes = std::exchange(nodes_, {});

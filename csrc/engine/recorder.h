@@ -47,6 +47,7 @@ class Recorder {
   // ---- recording
   int slot_of(Storage& storage);
   void add_slot(Storage& storage, int64_t creator);
+  std::vector<Storage*> storages() const;  // of slots_
   std::span<const int> slots_of_node(size_t node) const;
 
   // ---- steps

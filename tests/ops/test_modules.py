@@ -47,12 +47,18 @@ def results_of(module: torch.nn.Module, given: ModuleInput, device: str) -> list
     return [*results, *(g for g in grads if g is not None), *module.buffers()]
 
 
-@pytest.mark.parametrize("training", [True, False], ids=["training", "evaluating"])
-@pytest.mark.parametrize("name", ALL)
+#: Modules in training, and those that differ then in evaluation too.
+CASES = [(name, True) for name in ALL]
+CASES += [(name, False) for name, info in ALL.items() if info.train_and_eval_differ]
+
+
+@pytest.mark.parametrize(
+    ("name", "training"),
+    CASES,
+    ids=[f"{name}-{'training' if training else 'evaluating'}" for name, training in CASES],
+)
 def test_module(name, training):
     info = ALL[name]
-    if not training and not info.train_and_eval_differ:
-        pytest.skip("the same as in training")
     torch.tpu.reset_counters()
     for given in inputs_of(info, training):
         torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""What Dynamo must know of the device.
+"""What Dynamo must know of the device, and the backend ``"tpu"``.
 
 Torch 2.13 brings an interface for "tpu" of its own, without streams, events and synchronize. Ours
 takes its place in Dynamo's table when Dynamo is imported, and not before: `import torch` must not
@@ -77,7 +77,19 @@ def _register_generators(module: ModuleType) -> None:
     module.register_graphsafe_rng_device_type("tpu")
 
 
+def _register_backend(module: ModuleType) -> None:
+    """Registers ``backend="tpu"`` without importing the compiler."""
+
+    def tpu(*args: Any, **kwargs: Any) -> Any:
+        from torch_tpu import compiler
+
+        return compiler.tpu(*args, **kwargs)
+
+    module.register_backend(compiler_fn=tpu, name="tpu")
+
+
 def register_when_imported() -> None:
-    """Arranges for both to be registered as soon as torch imports the places for them."""
+    """Arranges for all to be registered as soon as torch imports the places for them."""
     when_imported("torch._dynamo.device_interface", _install)
+    when_imported("torch._dynamo.backends.registry", _register_backend)
     when_imported("torch._functorch._aot_autograd.utils", _register_generators)

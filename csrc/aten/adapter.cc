@@ -143,16 +143,20 @@ void push_results(const Form& form, Stack& stack, Tensors fresh) {
 Tensors execute(const Form& form, const std::shared_ptr<Program>& shared, const CallKey& key,
                 const Stack& stack, engine::Device& device, engine::EagerMode mode) {
   Program& program = *shared;
-  const bool defers = mode == engine::EagerMode::DeferAndFuse;
+  const bool defers = device.captures() || mode == engine::EagerMode::DeferAndFuse;
   if (!defers) or_cpu_error(form, stack, [&] { engine::ensure_compiled(program); });
   c10::SmallVector<uint32_t, 32> words(program.param_words);
   if (!program.params.empty()) {
     std::pair<uint64_t, uint64_t> random{0, 0};
     if (program.random_blocks > 0) {
       const auto generator = generator_argument(form, arguments_of(form, stack));
-      random =
-          device::generator_or_default(generator, static_cast<c10::DeviceIndex>(device.index()))
-              .reserve(program.random_blocks);
+      TORCH_CHECK_NOT_IMPLEMENTED(!device.captures() || !generator, form.user_name,
+                                  ": a compiled graph draws random numbers from the default "
+                                  "generator, not from one that is given");
+      if (!device.captures())
+        random =
+            device::generator_or_default(generator, static_cast<c10::DeviceIndex>(device.index()))
+                .reserve(program.random_blocks);
     }
     write_params(form, program, arguments_of(form, stack), key.starts(), random, words.data());
   }
@@ -207,7 +211,9 @@ void run_once(const Form& form, Stack& stack) {
   const std::shared_ptr<Program> program = find_program(form, key, stack, device);
   const engine::EagerMode mode = engine::eager_mode();
   Tensors fresh = execute(form, program, key, stack, device, mode);
-  if (mode == engine::EagerMode::DeferNeverAndLaunchBlocking) finish_now(device);
+  if (mode == engine::EagerMode::DeferNeverAndLaunchBlocking && !device.captures()) {
+    finish_now(device);
+  }
   push_results(form, stack, std::move(fresh));
 }
 

@@ -11,7 +11,6 @@
 #include "lowering/view.h"
 
 namespace torch_tpu::aten {
-namespace {
 
 at::Tensor tensor_over(c10::Storage storage, c10::ScalarType dtype, c10::IntArrayRef sizes,
                        c10::IntArrayRef strides) {
@@ -23,6 +22,8 @@ at::Tensor tensor_over(c10::Storage storage, c10::ScalarType dtype, c10::IntArra
   }
   return tensor;
 }
+
+namespace {
 
 std::span<const int64_t> span_of(c10::IntArrayRef values) { return {values.data(), values.size()}; }
 

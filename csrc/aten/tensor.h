@@ -11,6 +11,10 @@ namespace torch_tpu::aten {
 /// A tensor over a new storage without value, as a fresh result says.
 at::Tensor make_tensor(engine::Device& device, const engine::Result& result);
 
+/// A tensor over this storage.
+at::Tensor tensor_over(c10::Storage storage, c10::ScalarType dtype, c10::IntArrayRef sizes,
+                       c10::IntArrayRef strides);
+
 /// torch.empty_strided on a device: no device work.
 at::Tensor empty_strided(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype,
                          c10::DeviceIndex device);

@@ -10,6 +10,7 @@ void bind_runtime(py::module_& m);
 void bind_device(py::module_& m);
 void bind_memory(py::module_& m);
 void bind_operators(py::module_& m);
+void bind_graph(py::module_& m);
 
 /// Makes the library's waits release the GIL.
 void install_wait_hooks();

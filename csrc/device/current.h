@@ -18,4 +18,17 @@ void set_current_device_unchecked(c10::DeviceIndex index) noexcept;
 /// errors that say what is wrong: no plugin, no such device.
 engine::Device& engine_device(c10::DeviceIndex index);
 
+/// While it lives, engine_device() gives this device in place of the one with its index, on this
+/// thread: operators that make tensors make them there.
+class DeviceInstead {
+ public:
+  explicit DeviceInstead(engine::Device& device);
+  ~DeviceInstead();
+  DeviceInstead(const DeviceInstead&) = delete;
+  DeviceInstead& operator=(const DeviceInstead&) = delete;
+
+ private:
+  engine::Device* before_;
+};
+
 }  // namespace torch_tpu::device

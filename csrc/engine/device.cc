@@ -6,10 +6,11 @@
 #include <memory>
 #include <utility>
 
+#include "engine/capture.h"
 #include "engine/config.h"
 #include "engine/dtype.h"
+#include "engine/fused.h"
 #include "engine/mode.h"
-#include "engine/recorder.h"
 #include "engine/runtime.h"
 #include "engine/sites.h"
 
@@ -34,6 +35,11 @@ int64_t limit_of(const pjrt::Device& device, bool is_host) {
   return static_cast<int64_t>(info.totalram) * info.mem_unit;
 }
 
+std::unique_ptr<Recorder> recorder_of(Device& device, Schedule schedule) {
+  if (schedule == Schedule::Capture) return std::make_unique<CaptureRecorder>(device);
+  return std::make_unique<FusedRecorder>(device);
+}
+
 std::string gib(int64_t bytes) {
   char text[32];
   std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
@@ -42,13 +48,14 @@ std::string gib(int64_t bytes) {
 
 }  // namespace
 
-Device::Device(pjrt::Client& client, const pjrt::Device& device, int index)
+Device::Device(pjrt::Client& client, const pjrt::Device& device, int index, Schedule schedule)
     : client_(client),
       device_(device),
       index_(index),
+      schedule_(schedule),
       is_host_(client.platform_name() == "cpu"),
-      memory_limit_(limit_of(device, is_host_)),
-      recorder_(std::make_unique<Recorder>(*this)) {}
+      memory_limit_(schedule == Schedule::Capture ? INT64_MAX : limit_of(device, is_host_)),
+      recorder_(recorder_of(*this, schedule)) {}
 
 Device::~Device() = default;
 

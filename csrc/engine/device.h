@@ -40,14 +40,22 @@ struct MemoryCounters {
   int64_t out_of_memory = 0;
 };
 
+/// What becomes of the operators that are called on a device.
+enum class Schedule : uint8_t {
+  Eager,    // they run, at once or fused, as the eager mode says
+  Capture,  // they are recorded and never run: see capture.h
+};
+
 class Device {
  public:
-  Device(pjrt::Client& client, const pjrt::Device& device, int index);
+  Device(pjrt::Client& client, const pjrt::Device& device, int index,
+         Schedule schedule = Schedule::Eager);
   ~Device();
 
   pjrt::Client& client() const { return client_; }
   const pjrt::Device& pjrt() const { return device_; }
   int index() const { return index_; }
+  bool captures() const { return schedule_ == Schedule::Capture; }
   /// True if device memory is host memory, so that small reads need no transfer.
   bool is_host() const { return is_host_; }
   int64_t memory_limit() const { return memory_limit_; }
@@ -60,7 +68,7 @@ class Device {
   /// Refused in a forked child, where the thread that holds it may not exist.
   std::unique_lock<std::mutex> lock();
 
-  /// What the fused schedule has recorded and not run yet. The mutex is held.
+  /// What is recorded and has not run yet. The mutex is held.
   Recorder& recorder() { return *recorder_; }
   /// The mutex, after what is recorded has been run if it makes or reads the value of this storage.
   /// May block.
@@ -116,6 +124,7 @@ class Device {
   pjrt::Client& client_;
   pjrt::Device device_;
   int index_;
+  Schedule schedule_;
   bool is_host_;
   int64_t memory_limit_;
   double memory_fraction_ = 1;  // guarded by memory_mutex_

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 
 #include "engine/trace.h"
 #include "lowering/cast.h"
@@ -170,7 +171,8 @@ class Lowerer {
       module.operands[parameter_index(state_.error.incoming)] = {Operand::Kind::Error};
     }
     module.outputs = outputs_;
-    module.params = state_.params.layout();
+    std::ranges::remove_copy_if(state_.params.layout(), std::back_inserter(module.params),
+                                &Param::is_constant);
     module.param_words = state_.params.words();
     module.random_blocks = state_.random_blocks;
     module.text = builder_.finish(results_, module_name());
@@ -181,7 +183,8 @@ class Lowerer {
 
   /// As profiles show it: the operator without namespace, such as add_Tensor.
   std::string module_name() const {
-    std::string name(trace_.calls.size() == 1 ? trace_.calls[0].op->name : "fused");
+    std::string name = trace_.name;
+    if (name.empty()) name = trace_.calls.size() == 1 ? trace_.calls[0].op->name : "fused";
     if (const size_t colons = name.find("::"); colons != std::string::npos)
       name.erase(0, colons + 2);
     for (char& c : name) {
@@ -204,7 +207,7 @@ class Lowerer {
 
 Module lower(const Trace& trace) {
   if (trace.params) {
-    return Lowerer(trace, ParamPack(trace.param_words, *trace.params)).run();
+    return Lowerer(trace, ParamPack(trace.param_words, *trace.params, trace.constants)).run();
   }
   Module draft = Lowerer(trace, ParamPack()).run();
   if (draft.param_words == 0) return draft;

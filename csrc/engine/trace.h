@@ -52,6 +52,8 @@ struct Call {
 };
 
 struct Trace {
+  /// Of the program, as profiles show it; the operator's if it is empty.
+  std::string name;
   std::vector<Type> slots;  // base types of the storages
   std::vector<Call> calls;
   /// Slots whose last value nobody will read; none if empty.
@@ -60,6 +62,8 @@ struct Trace {
   /// one by one.
   std::optional<std::vector<lowering::Param>> params;
   int32_t param_words = 0;  // of `params`
+  /// Words of those parameters that are constants of the program.
+  std::vector<uint32_t> constants;
 };
 
 /// Operand `i` of a program.

@@ -1,6 +1,7 @@
 #include "lowering/context.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "lowering/cast.h"
 #include "lowering/philox.h"
@@ -40,6 +41,33 @@ Value from_words(Builder& b, Value words, DType dtype) {
   return b.bitcast_convert(words, dtype);
 }
 
+template <class T>
+T number_at(const uint32_t* words) {
+  T value;
+  std::memcpy(reinterpret_cast<void*>(&value), words, sizeof value);
+  return value;
+}
+
+/// The constant that the words of a parameter are.
+Value constant_words(Builder& b, const uint32_t* words, DType dtype) {
+  switch (dtype) {
+    case DType::F32:
+      return b.constant(dtype, number_at<float>(words));
+    case DType::F64:
+      return b.constant(dtype, number_at<double>(words));
+    case DType::C64:
+      return b.constant_complex(dtype, number_at<std::complex<float>>(words));
+    case DType::C128:
+      return b.constant_complex(dtype, number_at<std::complex<double>>(words));
+    case DType::S32:
+      return b.constant_int(dtype, number_at<int32_t>(words));
+    case DType::U32:
+      return b.constant_int(dtype, number_at<uint32_t>(words));
+    default:  // 64-bit integers
+      return b.constant_int(dtype, number_at<int64_t>(words));
+  }
+}
+
 }  // namespace
 
 DType carrier(DType dtype) {
@@ -65,6 +93,10 @@ DType carrier(DType dtype) {
 }
 
 Value ParamPack::value_of(Builder& builder, const Param& param) {
+  if (param.is_constant) {
+    const DType dtype = carrier(param.dtype);
+    return cast(constant_words(builder, constants_.data() + param.word, dtype), param.dtype);
+  }
   if (!operand_) operand_ = builder.parameter({DType::U32, {capacity_}});
   const int32_t count = words_of(carrier(param.dtype));
   const Value words = builder.slice(operand_, {param.word}, {param.word + count});

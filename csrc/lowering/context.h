@@ -53,6 +53,7 @@ struct Param {
   int32_t a = 0, b = 0;
   DType dtype = DType::F32;  // the host writes narrow ones as F32, S32 or U32: see carrier()
   int32_t word = 0;          // first 32-bit word
+  bool is_constant = false;  // its words are the ParamPack's constants, not those of the operand
 };
 
 /// Collects run-time scalars of one program in one packed operand of 32-bit words.
@@ -61,12 +62,14 @@ class ParamPack {
   /// `capacity` is the size of the operand in words. A program is lowered twice: first with plenty,
   /// to learn how many words it uses, then with exactly that.
   explicit ParamPack(int32_t capacity = 1 << 20) : capacity_(capacity) {}
-  /// The layout is given, in ascending order of calls: that of programs lowered before.
-  ParamPack(int32_t capacity, std::vector<Param> layout)
+  /// The layout is given, in ascending order of calls: that of programs lowered before. `constants`
+  /// are the words of the parameters that are constants.
+  ParamPack(int32_t capacity, std::vector<Param> layout, std::vector<uint32_t> constants)
       : capacity_(capacity),
         params_(std::move(layout)),
         values_(params_.size()),
-        words_(capacity) {}
+        words_(capacity),
+        constants_(std::move(constants)) {}
   /// The 0-d value of this parameter; asking twice gives the same words.
   Value get(Builder& builder, Param param);
   const std::vector<Param>& layout() const { return params_; }
@@ -81,6 +84,7 @@ class ParamPack {
   std::vector<Param> params_;
   std::vector<Value> values_;
   int32_t words_ = 0;
+  std::vector<uint32_t> constants_;
   Value operand_;
 };
 

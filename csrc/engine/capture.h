@@ -1,0 +1,92 @@
+// Captured graphs: operators that are recorded without running, as one program for many calls.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/recorder.h"
+
+namespace torch_tpu::engine {
+
+/// Records all and runs nothing. Whoever needs a value on the host gets an error.
+class CaptureRecorder final : public Recorder {
+ public:
+  explicit CaptureRecorder(Device& device) : Recorder(device) {}
+
+  void record(const std::shared_ptr<Program>& program, std::span<Storage* const> slots,
+              const uint32_t* words, std::span<Storage* const> fresh) override;
+  void flush() override;
+
+ private:
+  friend class Capture;
+  std::string problem_;                  // why the graph cannot be captured
+  std::vector<const Storage*> updated_;  // from outside of the graph, by its operators
+};
+
+struct StorageDeleter {
+  void operator()(Storage* storage) const { free_storage(storage); }
+};
+
+/// The program of a graph, and what a run of it needs.
+struct CapturedGraph {
+  std::shared_ptr<Program> program;  // null if nothing is to be computed
+  size_t num_slots = 0;
+  /// Slot of each input, and of each output; -1: the program does not use it.
+  std::vector<int> inputs, outputs;
+  /// Storages that are read before anything was written to them: zeros, anew in each run.
+  std::vector<std::pair<int, Type>> scratch;
+  /// Storages whose values came from the host while the graph was captured.
+  std::vector<std::pair<int, std::unique_ptr<Storage, StorageDeleter>>> constants;
+  std::vector<uint32_t> words;  // parameter words; those of random numbers are set by each run
+  struct Random {
+    int32_t word;
+    bool is_offset;        // or seed
+    uint64_t first_block;  // of its call, among those of the run
+  };
+  std::vector<Random> random;
+  uint64_t random_blocks = 0;
+
+  /// True if a run gives the input a new value.
+  bool writes_input(size_t input) const;
+};
+
+/// A graph while it is captured, on a device of its own that has the index of the real one.
+/// Allocations there cost no memory. What was not finished is forgotten.
+class Capture {
+ public:
+  explicit Capture(Device& target);
+  ~Capture();
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+  Device& device() { return *device_; }
+  Device& target() { return target_; }
+  /// Notes why the graph cannot be captured, and throws.
+  [[noreturn]] void refuse(const std::string& problem);
+  /// Empty if nothing is in the way so far.
+  std::string problem();
+
+  /// True if a recorded operator makes this storage's value, or a part of it.
+  bool makes(const Storage& storage);
+  /// Compiles what was recorded as a program that takes and gives the values of these storages.
+  /// Blocks.
+  CapturedGraph finish(std::span<Storage* const> inputs, std::span<Storage* const> outputs,
+                       const std::string& name);
+
+ private:
+  CaptureRecorder& recorder();
+
+  Device& target_;
+  std::unique_ptr<Device> device_;
+};
+
+/// Runs the graph's program. `random` is the (seed, offset) of its blocks. The storages of outputs
+/// that the program does not make are null. Takes the device's mutex.
+void run(const CapturedGraph& graph, Device& device, std::span<Storage* const> inputs,
+         std::span<Storage* const> outputs, std::pair<uint64_t, uint64_t> random);
+
+}  // namespace torch_tpu::engine

@@ -124,12 +124,15 @@ std::shared_ptr<const GraphProgram> Graph::find(const GraphCall& call) {
 }
 
 void Graph::add(const GraphCall& call, std::shared_ptr<const GraphProgram> program) {
+  // Calls with ever new numbers are captured anew each time. They share the programs, but not this.
+  constexpr size_t kMaxKeys = 4096;
   const std::lock_guard lock(mutex_);
+  if (programs_.size() >= kMaxKeys) programs_.clear();
   programs_[call.key] = std::move(program);
 }
 
-std::vector<at::Tensor> Graph::run(const GraphProgram& program, const GraphCall& call,
-                                   c10::DeviceIndex index) {
+std::vector<c10::IValue> Graph::run(const GraphProgram& program, const GraphCall& call,
+                                    c10::DeviceIndex index) {
   engine::Device& device = device::engine_device(index);
   std::vector<c10::Storage> made;
   std::vector<Storage*> outputs;
@@ -157,17 +160,18 @@ std::vector<at::Tensor> Graph::run(const GraphProgram& program, const GraphCall&
       given.copy_(arg.taken);
     }
   }
-  std::vector<at::Tensor> results;
+  std::vector<c10::IValue> results;
   results.reserve(program.results.size());
   for (const GraphResult& result : program.results) {
-    if (result.kind == GraphResult::Kind::Made) {
-      results.push_back(view_of(made[result.storage], result));
-      continue;
-    }
-    for (const GraphCall::Arg& arg : call.args) {
-      if (!arg.given.defined() || arg.storage != result.storage) continue;
-      results.push_back(view_of(arg.taken.storage(), result));
-      break;
+    if (result.kind == GraphResult::Kind::Constant) {
+      results.push_back(result.constant);
+    } else if (result.kind == GraphResult::Kind::Made) {
+      results.emplace_back(view_of(made[result.storage], result));
+    } else {
+      const auto arg = std::ranges::find_if(call.args, [&](const GraphCall::Arg& a) {
+        return a.given.defined() && a.storage == result.storage;
+      });
+      results.emplace_back(view_of(arg->taken.storage(), result));
     }
   }
   return results;
@@ -186,7 +190,8 @@ GraphCapture::GraphCapture(Graph& graph, const GraphCall& call)
     at::Tensor& placeholder = placeholders_.emplace_back();
     if (!arg.given.defined()) continue;
     const at::Tensor& taken = arg.taken;
-    placeholder = view_of(storages[arg.storage], {.dtype = taken.scalar_type(),
+    placeholder = view_of(storages[arg.storage], {.constant = {},
+                                                  .dtype = taken.scalar_type(),
                                                   .sizes = taken.sizes().vec(),
                                                   .strides = taken.strides().vec(),
                                                   .offset = taken.storage_offset(),
@@ -206,7 +211,7 @@ std::optional<size_t> GraphCapture::input_of(const Storage& storage) const {
 
 /// The result as the program can give it: a copy if it would be a copy of an argument that the
 /// caller does not have, a part of something bigger, or what no operator made.
-at::Tensor GraphCapture::settled(const at::Tensor& result, const std::vector<at::Tensor>& all) {
+at::Tensor GraphCapture::settled(const at::Tensor& result, const std::vector<c10::IValue>& all) {
   const Storage& storage = device::storage_of(result);
   if (const auto input = input_of(storage)) {
     const bool is_given = std::ranges::none_of(call_.args, [&](const GraphCall::Arg& arg) {
@@ -216,47 +221,60 @@ at::Tensor GraphCapture::settled(const at::Tensor& result, const std::vector<at:
   }
   if (result.numel() == 0) return result;
   if (!capture_.makes(storage)) return result.clone();
-  const auto shares = std::ranges::count_if(
-      all, [&](const at::Tensor& other) { return &device::storage_of(other) == &storage; });
+  const auto shares = std::ranges::count_if(all, [&](const c10::IValue& other) {
+    return other.isTensor() && &device::storage_of(other.toTensor()) == &storage;
+  });
   SeenTensor seen;
   see(result, seen);
   const bool is_part = seen.plan.kind != ViewKind::Whole && result.is_non_overlapping_and_dense();
   return is_part && shares == 1 ? result.clone() : result;
 }
 
-std::shared_ptr<const GraphProgram> GraphCapture::finish(std::vector<at::Tensor> results) {
-  for (const at::Tensor& result : results) {
-    if (&device::storage_of(result).device != &capture_.device()) {
+GraphResult GraphCapture::describe(const at::Tensor& tensor, GraphProgram& program,
+                                   std::vector<Storage*>& outputs) const {
+  GraphResult result{.constant = {},
+                     .dtype = tensor.scalar_type(),
+                     .sizes = tensor.sizes().vec(),
+                     .strides = tensor.strides().vec(),
+                     .offset = tensor.storage_offset(),
+                     .is_conj = tensor.is_conj(),
+                     .is_neg = tensor.is_neg()};
+  Storage& storage = device::storage_of(tensor);
+  if (const auto input = input_of(storage)) {
+    result.kind = GraphResult::Kind::Input;
+    result.storage = *input;
+    return result;
+  }
+  const auto found = std::ranges::find(outputs, &storage);
+  result.storage = static_cast<size_t>(found - outputs.begin());
+  if (found == outputs.end()) {
+    outputs.push_back(&storage);
+    program.made.push_back({storage.nbytes, storage.base});
+  }
+  return result;
+}
+
+std::shared_ptr<const GraphProgram> GraphCapture::finish(std::vector<c10::IValue> results) {
+  const std::vector<c10::IValue> all = results;
+  for (c10::IValue& result : results) {
+    if (!result.isTensor()) continue;
+    if (&device::storage_of(result.toTensor()).device != &capture_.device()) {
       capture_.refuse("it gives back a tensor that is not one of its inputs");
     }
+    result = settled(result.toTensor(), all);
   }
-  const std::vector<at::Tensor> all = results;
-  for (at::Tensor& result : results) result = settled(result, all);
   auto program = std::make_shared<GraphProgram>();
   std::vector<Storage*> outputs;
-  for (const at::Tensor& tensor : results) {
-    GraphResult result{.dtype = tensor.scalar_type(),
-                       .sizes = tensor.sizes().vec(),
-                       .strides = tensor.strides().vec(),
-                       .offset = tensor.storage_offset(),
-                       .is_conj = tensor.is_conj(),
-                       .is_neg = tensor.is_neg()};
-    Storage& storage = device::storage_of(tensor);
-    if (const auto input = input_of(storage)) {
-      result.kind = GraphResult::Kind::Input;
-      result.storage = *input;
-    } else {
-      const auto found = std::ranges::find(outputs, &storage);
-      result.storage = static_cast<size_t>(found - outputs.begin());
-      if (found == outputs.end()) {
-        outputs.push_back(&storage);
-        program->made.push_back({storage.nbytes, storage.base});
-      }
-    }
-    program->results.push_back(std::move(result));
+  for (const c10::IValue& result : results) {
+    program->results.push_back(result.isTensor() ? describe(result.toTensor(), *program, outputs)
+                                                 : GraphResult{.kind = GraphResult::Kind::Constant,
+                                                               .constant = result,
+                                                               .sizes = {},
+                                                               .strides = {}});
   }
   const engine::WaitScope wait;
-  program->captured = capture_.finish(inputs_, outputs, graph_.name());
+  const std::lock_guard lock(graph_.captured_mutex_);
+  program->captured = capture_.finish(inputs_, outputs, graph_.name(), graph_.captured_);
   graph_.add(call_, program);
   return program;
 }

@@ -39,9 +39,10 @@ class GraphCall {
 
 /// One result of a graph's program.
 struct GraphResult {
-  enum class Kind : uint8_t { Made, Input };
+  enum class Kind : uint8_t { Made, Input, Constant };
   Kind kind = Kind::Made;
-  size_t storage = 0;  // Made: which of the storages that a run makes; Input: of the call
+  c10::IValue constant;  // no tensor: a number or None
+  size_t storage = 0;    // Made: which of the storages that a run makes; Input: of the call
   c10::ScalarType dtype = c10::ScalarType::Float;
   std::vector<int64_t> sizes, strides;
   int64_t offset = 0;
@@ -71,8 +72,8 @@ class Graph {
   std::shared_ptr<const GraphProgram> find(const GraphCall& call);
   void add(const GraphCall& call, std::shared_ptr<const GraphProgram> program);
   /// Runs it and gives its results. Arguments that it changes are changed.
-  static std::vector<at::Tensor> run(const GraphProgram& program, const GraphCall& call,
-                                     c10::DeviceIndex device);
+  static std::vector<c10::IValue> run(const GraphProgram& program, const GraphCall& call,
+                                      c10::DeviceIndex device);
 
  private:
   struct Hash {
@@ -81,6 +82,9 @@ class Graph {
   std::string name_;
   std::vector<bool> exact_;
   c10::DeviceIndex device_;
+  friend class GraphCapture;
+  std::mutex captured_mutex_;  // held while a program of the graph is compiled
+  engine::CapturedPrograms captured_;
   std::mutex mutex_;
   std::unordered_map<std::vector<uint64_t>, std::shared_ptr<const GraphProgram>, Hash> programs_;
 };
@@ -94,11 +98,14 @@ class GraphCapture {
   /// In place of the call's tensors; undefined where an argument is no tensor.
   const std::vector<at::Tensor>& placeholders() const { return placeholders_; }
   engine::Capture& capture() { return capture_; }
-  /// Compiles the program that gives these tensors. Must be called within the scope of the device.
-  std::shared_ptr<const GraphProgram> finish(std::vector<at::Tensor> results);
+  /// Compiles the program that gives these tensors and numbers. Must be called within the scope of
+  /// the device.
+  std::shared_ptr<const GraphProgram> finish(std::vector<c10::IValue> results);
 
  private:
-  at::Tensor settled(const at::Tensor& result, const std::vector<at::Tensor>& all);
+  at::Tensor settled(const at::Tensor& result, const std::vector<c10::IValue>& all);
+  GraphResult describe(const at::Tensor& tensor, GraphProgram& program,
+                       std::vector<engine::Storage*>& outputs) const;
   std::optional<size_t> input_of(const engine::Storage& storage) const;
 
   Graph& graph_;

@@ -4,7 +4,6 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include "bindings/module.h"
@@ -41,30 +40,27 @@ std::vector<c10::IValue> values_of(const py::list& args) {
   return values;
 }
 
-py::list to_list(std::vector<at::Tensor> tensors) {
-  py::list out(tensors.size());
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    PyList_SET_ITEM(out.ptr(), static_cast<Py_ssize_t>(i), THPVariable_Wrap(std::move(tensors[i])));
+PyObject* to_python(c10::IValue value) {
+  if (value.isTensor()) return THPVariable_Wrap(std::move(value).toTensor());
+  if (value.isBool()) return PyBool_FromLong(value.toBool());
+  if (value.isInt()) return PyLong_FromLongLong(value.toInt());
+  if (value.isDouble()) return PyFloat_FromDouble(value.toDouble());
+  return py::none().release().ptr();
+}
+
+py::list to_list(std::vector<c10::IValue> values) {
+  py::list out(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    PyList_SET_ITEM(out.ptr(), static_cast<Py_ssize_t>(i), to_python(std::move(values[i])));
   }
   return out;
 }
 
-/// A graph, and how Python sees the results of its programs: a list with None where a tensor goes
-/// and whatever else the graph gives, or None if it gives tensors only. Guarded by the GIL.
-struct PyGraph {
-  PyGraph(std::string name, std::vector<bool> exact, c10::DeviceIndex device)
-      : graph(std::move(name), std::move(exact), device) {}
-  Graph graph;
-  std::unordered_map<const GraphProgram*, py::object> layouts;
-};
-
 /// A capture in progress. Python enters it, runs the graph on its placeholders, and finishes it.
 class Session {
  public:
-  Session(std::shared_ptr<PyGraph> graph, const py::list& args)
-      : graph_(std::move(graph)),
-        call_(graph_->graph.call(values_of(args))),
-        capture_(graph_->graph, call_) {}
+  Session(std::shared_ptr<Graph> graph, const py::list& args)
+      : graph_(std::move(graph)), call_(graph_->call(values_of(args))), capture_(*graph_, call_) {}
 
   py::list placeholders() const {
     py::list out;
@@ -76,49 +72,42 @@ class Session {
   void enter() { instead_.emplace(capture_.capture().device()); }
   void exit() { instead_.reset(); }
   std::string problem() { return capture_.capture().problem(); }
-  void finish(std::vector<at::Tensor> results, py::object layout) {
-    device::translated(graph_->graph.name().c_str(), [&] {
-      const auto program = capture_.finish(std::move(results));
-      graph_->layouts[program.get()] = std::move(layout);
-    });
+  void finish(const py::list& results) {
+    device::translated(graph_->name().c_str(), [&] { capture_.finish(values_of(results)); });
   }
 
  private:
-  std::shared_ptr<PyGraph> graph_;
+  std::shared_ptr<Graph> graph_;
   GraphCall call_;
   GraphCapture capture_;
   std::optional<device::DeviceInstead> instead_;
 };
 
-/// The tensors that the graph gives and their layout, or None if these arguments need a capture.
-std::optional<std::pair<py::list, py::object>> run(PyGraph& self, const py::list& args) {
-  Graph& graph = self.graph;
-  using Results = std::optional<std::pair<py::list, py::object>>;
-  return device::translated(graph.name().c_str(), [&]() -> Results {
+/// The results, or None if these arguments need a capture.
+std::optional<py::list> run(Graph& graph, const py::list& args) {
+  return device::translated(graph.name().c_str(), [&]() -> std::optional<py::list> {
     const GraphCall call = graph.call(values_of(args));
     const std::shared_ptr<const GraphProgram> program = graph.find(call);
     if (!program) return std::nullopt;
-    py::list tensors = to_list(Graph::run(*program, call, graph.device()));
-    return std::pair{std::move(tensors), self.layouts.at(program.get())};
+    return to_list(Graph::run(*program, call, graph.device()));
   });
 }
 
 }  // namespace
 
 void bind_graph(py::module_& m) {
-  py::class_<PyGraph, std::shared_ptr<PyGraph>>(m, "Graph")
+  py::class_<Graph, std::shared_ptr<Graph>>(m, "Graph")
       .def(py::init<std::string, std::vector<bool>, c10::DeviceIndex>())
       .def("run", torch::wrap_pybind_function(run));
   py::class_<Session>(m, "Capture")
-      .def(py::init<std::shared_ptr<PyGraph>, const py::list&>())
+      .def(py::init<std::shared_ptr<Graph>, const py::list&>())
       .def("placeholders", &Session::placeholders)
       .def("enter", &Session::enter)
       .def("exit", &Session::exit)
       .def("problem", &Session::problem)
-      .def("finish", torch::wrap_pybind_function(
-                         [](Session& session, std::vector<at::Tensor> results, py::object layout) {
-                           session.finish(std::move(results), std::move(layout));
-                         }));
+      .def("finish", torch::wrap_pybind_function([](Session& session, const py::list& results) {
+             session.finish(results);
+           }));
 }
 
 }  // namespace torch_tpu::bindings

@@ -48,20 +48,16 @@ bool is_random(const lowering::Param& param) {
          param.source == lowering::Param::Source::Offset;
 }
 
-/// Makes constants of the parameters that are the same in each run of this process and the next,
-/// and lays the others out anew. Gives the words of those.
-std::vector<uint32_t> fix_constants(Trace& trace, const std::vector<uint32_t>& recorded) {
-  std::vector<uint32_t> words;
-  trace.constants = recorded;
-  for (lowering::Param& param : *trace.params) {
-    param.is_constant = !is_random(param) && param.source != lowering::Param::Source::Site;
-    if (param.is_constant) continue;
-    // Seeds, offsets and sites have two words.
-    const int32_t from = std::exchange(param.word, static_cast<int32_t>(words.size()));
-    words.insert(words.end(), recorded.begin() + from, recorded.begin() + from + 2);
-  }
-  trace.param_words = static_cast<int32_t>(words.size());
-  return words;
+/// False for the numbers that only a run knows.
+bool may_be_constant(const lowering::Param& param) {
+  return !is_random(param) && param.source != lowering::Param::Source::Site;
+}
+
+/// 32-bit words of each parameter, in a layout without gaps.
+size_t words_of(const Trace& trace, size_t param) {
+  const auto& params = *trace.params;
+  const int32_t end = param + 1 < params.size() ? params[param + 1].word : trace.param_words;
+  return static_cast<size_t>(end - params[param].word);
 }
 
 }  // namespace
@@ -126,60 +122,105 @@ bool Capture::makes(const Storage& storage) {
          std::ranges::count(recorder.updated_, &storage) > 0;
 }
 
+/// What a program depends on, beside the numbers.
+std::vector<uint64_t> Capture::structure(const CapturedGraph& graph) {
+  CaptureRecorder& recorder = this->recorder();
+  std::vector<uint64_t> key;
+  for (size_t i = 0; i < recorder.nodes_.size(); ++i) {
+    key.push_back(recorder.nodes_[i].program->id);
+    for (int slot : recorder.slots_of_node(i)) key.push_back(static_cast<uint64_t>(slot));
+  }
+  for (const auto* slots : {&graph.inputs, &graph.outputs}) {
+    key.push_back(slots->size());
+    for (int slot : *slots) key.push_back(static_cast<uint64_t>(slot));
+  }
+  return key;
+}
+
 CapturedGraph Capture::finish(std::span<Storage* const> inputs, std::span<Storage* const> outputs,
-                              const std::string& name) {
+                              const std::string& name, CapturedPrograms& earlier) {
   const auto lock = device_->lock();
   CaptureRecorder& recorder = this->recorder();
-  const size_t num_slots = recorder.slots_.size();
-  std::vector<int> local(num_slots);
-  std::vector<bool> unwanted(num_slots, true), is_input(num_slots);
-  for (size_t s = 0; s < num_slots; ++s) local[s] = static_cast<int>(s);
   CapturedGraph graph;
-  graph.num_slots = num_slots;
-  for (const Storage* storage : inputs) {
-    graph.inputs.push_back(storage->slot);
-    if (storage->slot < 0) continue;
-    unwanted[storage->slot] = false;
-    is_input[storage->slot] = true;
+  graph.num_slots = recorder.slots_.size();
+  std::vector<int> local(graph.num_slots);
+  std::vector<bool> unwanted(graph.num_slots, true);
+  for (size_t s = 0; s < graph.num_slots; ++s) local[s] = static_cast<int>(s);
+  for (const Storage* storage : inputs) graph.inputs.push_back(storage->slot);
+  for (const Storage* storage : outputs) graph.outputs.push_back(storage->slot);
+  for (const auto* slots : {&graph.inputs, &graph.outputs}) {
+    for (int slot : *slots) {
+      if (slot >= 0) unwanted[slot] = false;
+    }
   }
-  for (const Storage* storage : outputs) {
-    graph.outputs.push_back(storage->slot);
-    if (storage->slot >= 0) unwanted[storage->slot] = false;
-  }
-  Trace trace = recorder.trace_of(0, recorder.nodes_.size(), local, num_slots, unwanted);
-  trace.name = name;
-  graph.words = fix_constants(trace, recorder.words_);
+  Trace trace = recorder.trace_of(0, recorder.nodes_.size(), local, graph.num_slots, unwanted);
   std::vector<uint64_t> first_block;
   for (const Recorder::Node& node : recorder.nodes_) {
     first_block.push_back(graph.random_blocks);
     graph.random_blocks += node.program->random_blocks;
   }
-  for (const lowering::Param& param : *trace.params) {
+  CapturedPrograms::Entry& entry = earlier.by_structure_[structure(graph)];
+  const size_t num_params = trace.params->size();
+  if (entry.words.empty()) {
+    entry.words = recorder.words_;
+    for (const lowering::Param& param : *trace.params) {
+      entry.is_constant.push_back(may_be_constant(param));
+    }
+  }
+  std::vector<int32_t> first_word(num_params);  // of the run-time parameters, in graph.words
+  for (size_t p = 0; p < num_params; ++p) {
+    const auto now = recorder.words_.begin() + (*trace.params)[p].word;
+    const auto then = entry.words.begin() + (*trace.params)[p].word;
+    const auto count = static_cast<ptrdiff_t>(words_of(trace, p));
+    if (entry.is_constant[p] && !std::equal(now, now + count, then)) {
+      entry.is_constant[p] = false;
+      entry.program = nullptr;
+    }
+    if (entry.is_constant[p]) continue;
+    first_word[p] = static_cast<int32_t>(graph.words.size());
+    graph.words.insert(graph.words.end(), now, now + count);
+  }
+  for (size_t p = 0; p < num_params; ++p) {
+    lowering::Param& param = (*trace.params)[p];
+    param.is_constant = entry.is_constant[p];
+    if (!param.is_constant) param.word = first_word[p];
     if (!is_random(param)) continue;
     graph.random.push_back({param.word, param.source == lowering::Param::Source::Offset,
                             first_block[static_cast<size_t>(param.call)]});
   }
-  if (!trace.calls.empty()) {
-    graph.program = make_program(std::move(trace), name);
-    graph.program->trace = {};
-    ensure_compiled(*graph.program);
+  if (!entry.program && !trace.calls.empty()) {
+    trace.name = name;
+    trace.constants = recorder.words_;
+    trace.param_words = static_cast<int32_t>(graph.words.size());
+    auto program = make_program(std::move(trace), name);
+    program->trace = {};
+    ensure_compiled(*program);
+    entry.program = std::move(program);
   }
-  for (size_t s = 0; s < num_slots; ++s) {
+  graph.program = entry.program;
+  take_constants(graph);
+  return graph;
+}
+
+/// Notes the storages that the graph reads though they are no inputs.
+void Capture::take_constants(CapturedGraph& graph) {
+  CaptureRecorder& recorder = this->recorder();
+  for (size_t s = 0; s < graph.num_slots; ++s) {
     Storage& storage = *recorder.slots_[s].storage;
-    if (recorder.slots_[s].creator != Recorder::kFromOutside || is_input[s]) continue;
+    const auto slot = static_cast<int>(s);
+    if (recorder.slots_[s].creator != Recorder::kFromOutside) continue;
+    if (std::ranges::count(graph.inputs, slot) > 0) continue;
     if (!storage.value) {
-      graph.scratch.emplace_back(static_cast<int>(s), storage.base);
+      graph.scratch.emplace_back(slot, storage.base);
       continue;
     }
-    const bool is_written = std::ranges::any_of(graph.program->outputs, [&](const Output& o) {
-      return o.kind == Output::Kind::Slot && o.index == static_cast<int>(s);
-    });
-    if (is_written) refuse("it changes a tensor that was made from values of the host");
+    if (std::ranges::count(recorder.updated_, &storage) > 0) {
+      refuse("it changes a tensor that was made from values of the host");
+    }
     Storage* constant = allocate_storage(target_, storage.nbytes, storage.base);
     constant->value = std::move(storage.value);
-    graph.constants.emplace_back(static_cast<int>(s), constant);
+    graph.constants.emplace_back(slot, constant);
   }
-  return graph;
 }
 
 bool CapturedGraph::writes_input(size_t input) const {

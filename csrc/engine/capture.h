@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -54,6 +55,20 @@ struct CapturedGraph {
   bool writes_input(size_t input) const;
 };
 
+/// The programs that captures of one graph have led to. Captures that differ in run-time numbers
+/// only (a position, an offset, a scale) share one: numbers are constants of the program until a
+/// second capture shows that they change. Not thread-safe.
+class CapturedPrograms {
+ private:
+  friend class Capture;
+  struct Entry {
+    std::vector<uint32_t> words;    // of its first capture
+    std::vector<bool> is_constant;  // of each parameter
+    std::shared_ptr<Program> program;
+  };
+  std::map<std::vector<uint64_t>, Entry> by_structure_;
+};
+
 /// A graph while it is captured, on a device of its own that has the index of the real one.
 /// Allocations there cost no memory. What was not finished is forgotten.
 class Capture {
@@ -72,13 +87,15 @@ class Capture {
 
   /// True if a recorded operator makes this storage's value, or a part of it.
   bool makes(const Storage& storage);
-  /// Compiles what was recorded as a program that takes and gives the values of these storages.
-  /// Blocks.
+  /// Makes a program of what was recorded, which takes and gives the values of these storages, or
+  /// finds it among the earlier ones. Blocks.
   CapturedGraph finish(std::span<Storage* const> inputs, std::span<Storage* const> outputs,
-                       const std::string& name);
+                       const std::string& name, CapturedPrograms& earlier);
 
  private:
   CaptureRecorder& recorder();
+  std::vector<uint64_t> structure(const CapturedGraph& graph);
+  void take_constants(CapturedGraph& graph);
 
   Device& target_;
   std::unique_ptr<Device> device_;

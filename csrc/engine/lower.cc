@@ -28,6 +28,7 @@ class Lowerer {
     for (const Call& call : trace_.calls) {
       state_.precision = call.precision;
       state_.random_blocks = 0;  // each call has an offset of its own
+      builder_.begin_part();
       lower_call(call);
       ++state_.call;
     }

@@ -12,6 +12,27 @@ DType accumulator(DType dtype) {
   return dtype == DType::Pred ? DType::S32 : Context::compute_dtype(dtype);
 }
 
+/// a [..., k] x b [n, k], where b is in memory so, as a layer's weight is: computed as
+/// b x transposed a where a and the product are smaller than b, since XLA's CPU compiler would
+/// transpose b in memory. Null if that does not pay.
+Value product_by_rows(Context& ctx, Value a, Value b, const DotDims& dims, DType accumulated) {
+  int64_t contracted = dims.rhs_contract[0];
+  if (const auto source = ctx.b.transposed_from(b)) {
+    b = source->first;
+    contracted = source->second[static_cast<size_t>(contracted)];
+  }
+  const int64_t k = b.dim(contracted), n = b.dim(1 - contracted);
+  if (contracted != 1 || a.numel() == 0 || n == 0) return {};
+  const int64_t rows = a.numel() / k;
+  if (rows * (k + n) >= n * k) return {};
+  const Value y =
+      ctx.b.dot_general(b, a, {{}, {}, {1}, dims.lhs_contract}, ctx.precision(), accumulated);
+  Dims order;
+  for (int64_t d = 1; d < y.rank(); ++d) order.push_back(d);
+  order.push_back(0);
+  return ctx.b.transpose(y, order);
+}
+
 Value product(Context& ctx, Value a, Value b, const DotDims& dims) {
   if (a.dtype() != b.dtype()) {  // PyTorch's meta kernels leave this check to the backend
     throw stablehlo::BuildError("expected both factors to have the same dtype, but got " +
@@ -23,6 +44,9 @@ Value product(Context& ctx, Value a, Value b, const DotDims& dims) {
   if (a.dtype() == DType::Pred) {
     a = convert(a, accumulated);
     b = convert(b, accumulated);
+  }
+  if (dims.lhs_batch.empty() && b.rank() == 2 && dims.lhs_contract.size() == 1) {
+    if (const Value y = product_by_rows(ctx, a, b, dims, accumulated)) return y;
   }
   return ctx.b.dot_general(a, b, dims, ctx.precision(), accumulated);
 }

@@ -198,6 +198,14 @@ Value Builder::constant(DType dtype, double value, const Dims& dims) {
   return splat(*this, {dtype, dims}, encode(dtype, value));
 }
 
+void Builder::begin_part() { ++impl_->part; }
+
+std::optional<std::pair<Value, Dims>> Builder::transposed_from(Value v) const {
+  const auto found = impl_->transposes.find(v.id());
+  if (found == impl_->transposes.end()) return std::nullopt;
+  return found->second;
+}
+
 Value Builder::constant_int(DType dtype, int64_t value, const Dims& dims) {
   if (is_complex(dtype)) {
     uint64_t real = encode_float_from_int(real_dtype(dtype), value);

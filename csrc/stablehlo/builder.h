@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "stablehlo/types.h"
@@ -121,6 +122,13 @@ class Builder {
   /// Module text with these results. `module_name` becomes the program's name in profiles.
   std::string finish(std::span<const Value> results, std::string_view module_name);
 
+  /// What comes from now on belongs to another operator than what came before. XLA simplifies
+  /// within a part only: log(exp(x)) of two operators overflows as it does when they run one by
+  /// one.
+  void begin_part();
+  /// The operand and the permutation, if this value is a transpose.
+  std::optional<std::pair<Value, Dims>> transposed_from(Value v) const;
+
   // ---- constants
   // Equal constants (and iotas) are made once per region.
   /// A splat; the number is rounded to the dtype, to nearest even (constant_int: once, not through
@@ -219,7 +227,11 @@ class Builder {
 
  private:
   friend class Op;
-  struct Impl;
+
+ public:
+  struct Impl;  // internal
+
+ private:
   Impl* impl_;
 };
 

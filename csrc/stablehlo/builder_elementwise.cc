@@ -132,14 +132,14 @@ DType result_dtype(Gives gives, DType operand) {
 }  // namespace
 
 Value Builder::unary(std::string_view name, Value x) {
-  Op op(*this, full_name(name), {x});
+  Op op(*this, full_name(name), fenced(*this, *impl_, name, {x}));
   OpInfo info = find(op, name, kUnary);
   require_kind(op, info.kinds, x);
   return op.result({result_dtype(info.gives, x.dtype()), x.dims()});
 }
 
 Value Builder::binary(std::string_view name, Value a, Value b) {
-  Op op(*this, full_name(name), {a, b});
+  Op op(*this, full_name(name), fenced(*this, *impl_, name, {a, b}));
   OpInfo info = find(op, name, kBinary);
   require_same(op, a, b);
   require_kind(op, info.kinds, a);

@@ -57,7 +57,9 @@ Value Builder::transpose(Value x, const Dims& permutation) {
   Type result{x.dtype(), {}};
   for (int64_t d : permutation) result.dims.push_back(x.dim(d));
   op.attribute("permutation", permutation);
-  return op.result(result);
+  const Value made = op.result(result);
+  impl_->transposes.emplace(made.id(), std::pair{x, permutation});
+  return made;
 }
 
 Value Builder::reverse(Value x, const Dims& dims) {

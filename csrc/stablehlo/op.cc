@@ -4,7 +4,7 @@ namespace torch_tpu::stablehlo {
 
 int32_t Builder::Impl::add_value(const Type& type, int32_t frame, int32_t name, int32_t result) {
   auto id = static_cast<int32_t>(values.size());
-  values.push_back({type, frame, name, result});
+  values.push_back({type, frame, name, result, Made::Other, part});
   return id;
 }
 
@@ -218,6 +218,11 @@ Values Op::results(std::span<const Type> types) {
   for (size_t i = 0; i < types.size(); ++i) {
     int32_t index = types.size() == 1 ? Builder::Impl::kSingle : static_cast<int32_t>(i);
     out.emplace_back(&builder_, impl_.add_value(types[i], frame.id, first, index));
+  }
+  if (types.size() == 1) {
+    Builder::Impl::Entry& entry = impl_.values.back();
+    entry.made = made_by(impl_, name_, operands_);
+    entry.part = impl_.part;
   }
   std::string& text = frame.text;
   impl_.append_indent(text);

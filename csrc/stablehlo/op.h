@@ -21,12 +21,17 @@ enum class Capture : uint8_t {
   Yes,
 };
 
+/// What made a value, where XLA's simplifier looks at it.
+enum class Made : uint8_t { Other, Constant, Exp, Power, Multiply, Sum, Divide, Rsqrt };
+
 struct Builder::Impl {
   struct Entry {
     Type type;
     int32_t frame;   // where the value lives
     int32_t name;    // %name, or the number of the parameter
     int32_t result;  // which result of a multi-result operation; kSingle, kParameter
+    Made made = Made::Other;
+    int32_t part = 0;  // see Builder::begin_part
   };
   static constexpr int32_t kSingle = -1;
   static constexpr int32_t kParameter = -2;
@@ -45,6 +50,8 @@ struct Builder::Impl {
   std::vector<int32_t> parameters;  // ids of values
   std::vector<int64_t> aliases;     // per parameter: number of the result, or -1
   int32_t frames_made = 0;
+  int32_t part = 0;
+  std::unordered_map<int32_t, std::pair<Value, Dims>> transposes;  // by id of the result
 
   int32_t add_value(const Type& type, int32_t frame, int32_t name, int32_t result);
   void append_name(std::string& out, int32_t id) const;
@@ -97,6 +104,12 @@ class Op {
   std::string attributes_;
   std::string regions_;
 };
+
+/// The operands of an elementwise operation, behind barriers where XLA would else combine it with
+/// the operation of another part that made them, so that other numbers come out.
+Values fenced(Builder& builder, const Builder::Impl& impl, std::string_view name, Values operands);
+/// What an operation of this name makes of these operands.
+Made made_by(const Builder::Impl& impl, std::string_view name, std::span<const Value> operands);
 
 /// The 0-d type of each value's dtype.
 Types scalars(std::span<const Value> values);

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -49,12 +50,13 @@ class Graph:
     def __init__(
         self, gm: torch.fx.GraphModule, kind: str, device: torch.device, *, one_program: bool
     ) -> None:
+        self._set = _take_out_set(gm)
         self._gm = gm
         self._kind = kind
         self._device = device
         self._one_program = one_program
         self._pieces: torch.fx.GraphModule | None = None
-        self._constants = _constants_of(gm, device)
+        self._constants: dict[str, torch.Tensor] | None = None
         placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
         exact = [_is_restrided(node) for node in placeholders]
         index = device.index if device.index is not None else torch.tpu.current_device()
@@ -64,24 +66,30 @@ class Graph:
 
     def run(self, values: list[Any]) -> Any:
         """The results for these arguments. The list becomes the graph's."""
+        if self._constants is None:
+            self._constants = _constants_of(self._gm, self._device)
+        results = None
         if self._pieces is None:
             values += self._constants.values()
-            found = self._program.run(values)
-            if found is None and self._capture(values):
-                found = self._program.run(values)
-            if found is not None:
-                return self._results(*found)
+            results = self._program.run(values)
+            if results is None and self._capture(values):
+                results = self._program.run(values)
             del values[len(values) - len(self._constants) :]
-        with torch.no_grad():
-            return self._pieces(*values)
+        if results is None:
+            with torch.no_grad():
+                results = self._pieces(*values)
+            results = [results] if self.gives_one else list(results)
+        return self._settled(results, values)
 
-    def _results(self, tensors: list[torch.Tensor], layout: list[Any] | None) -> list[Any]:
+    def _settled(self, results: list[Any], values: list[Any]) -> list[Any]:
+        """The results as the caller gets them, after what the program itself could not do."""
         for i in self._on_host:
-            tensors[i] = tensors[i].cpu()
-        if layout is None:
-            return tensors
-        rest = iter(tensors)
-        return [next(rest) if value is _TENSOR else value for value in layout]
+            results[i] = results[i].cpu()
+        if self._set:
+            for argument, memory in zip(self._set, results[-len(self._set) :], strict=True):
+                values[argument].set_(memory)
+            del results[-len(self._set) :]
+        return results
 
     def _capture(self, values: list[Any]) -> bool:
         """Makes the program for arguments like these; False if the graph is in pieces now."""
@@ -89,13 +97,12 @@ class Graph:
         replay = Replay(self._gm, self._device, self._constants)
         try:
             with _as_recorded(capture):
-                results = replay.run(*capture.placeholders())
-                if isinstance(results, torch.Tensor):
-                    results = [results]
-                tensors = [r for r in results if isinstance(r, torch.Tensor)]
-                tensors = [t if t.device.type == "tpu" else t.to(self._device) for t in tensors]
-                layout = [_TENSOR if isinstance(r, torch.Tensor) else r for r in results]
-                capture.finish(tensors, None if len(tensors) == len(layout) else layout)
+                results = replay.run(*_given(capture.placeholders(), values))
+                results = [results] if self.gives_one else list(results)
+                for i, value in enumerate(results):
+                    if isinstance(value, torch.Tensor) and value.device.type != "tpu":
+                        results[i] = value.to(self._device)
+                capture.finish(results)
         except Exception as error:
             problem = capture.problem()
             if not problem and not isinstance(error, NotImplementedError):
@@ -109,18 +116,17 @@ class Graph:
         where = "" if at is None else f" at {at.target}"
         if self._one_program:
             raise GraphError(f"this graph cannot be one program: {problem}{where}")
-        log.warning("a %s graph runs in pieces%s: %s", self._kind, where, problem)
+        log.warning("the %s graph runs in pieces%s: %s", self._kind, where, problem)
         if at is None:
             self._pieces = self._gm
             return
-        order = {node: i for i, node in enumerate(self._gm.graph.nodes)}
-        middle = order[at]
-        pieces = split_module(
-            self._gm,
-            self._gm,
-            lambda node: (order[node] > middle) - (order[node] < middle) + 1,
-            keep_original_order=True,
-        )
+        part = {}
+        for node in self._gm.graph.nodes:
+            part[node] = 2 if at in part else 0
+            # A node that gives several results takes those that pick them along.
+            if node is at or (node.target is operator.getitem and node.args[0] is at):
+                part[node] = 1
+        pieces = split_module(self._gm, self._gm, part.__getitem__, keep_original_order=True)
         for name, child in list(pieces.named_children()):
             if name in ("submod_0", "submod_2"):
                 graph = Graph(child, self._kind, self._device, one_program=False)
@@ -138,9 +144,6 @@ class _Piece(torch.nn.Module):
     def forward(self, *args: Any) -> Any:
         results = self.graph.run(list(args))
         return results[0] if self.graph.gives_one else tuple(results)
-
-
-_TENSOR = object()
 
 
 class Replay(torch.fx.Interpreter):
@@ -180,6 +183,11 @@ class Replay(torch.fx.Interpreter):
         return super().call_function(target, args, kwargs)
 
 
+def _given(placeholders: list[torch.Tensor | None], values: list[Any]) -> list[Any]:
+    """The arguments with placeholders for tensors."""
+    return [v if p is None else p for p, v in zip(placeholders, values, strict=True)]
+
+
 @contextlib.contextmanager
 def _as_recorded(capture: Any) -> Iterator[None]:
     with torch.no_grad(), _disable_current_modes(), torch._C._DisableAutocast():
@@ -188,6 +196,28 @@ def _as_recorded(capture: Any) -> Iterator[None]:
             yield
         finally:
             capture.exit()
+
+
+def _take_out_set(gm: torch.fx.GraphModule) -> list[int]:
+    """Takes `set_` of arguments out of the graph, and adds the tensors whose memory they get to its
+    results. Gives the positions of these arguments."""
+    placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
+    nodes = [
+        node
+        for node in gm.graph.nodes
+        if node.target is torch.ops.aten.set_.source_Tensor and node.args[0] in placeholders
+    ]
+    if not nodes:
+        return []
+    (output,) = gm.graph.find_nodes(op="output")
+    results = output.args[0]
+    sources = [node.args[1] for node in nodes]
+    output.args = ((*results, *sources),)
+    arguments = [placeholders.index(node.args[0]) for node in nodes]
+    for node in nodes:
+        gm.graph.erase_node(node)
+    gm.recompile()
+    return arguments
 
 
 def _constants_of(gm: torch.fx.GraphModule, device: torch.device) -> dict[str, torch.Tensor]:
@@ -219,9 +249,10 @@ def _output_of(gm: torch.fx.GraphModule) -> Any:
 
 
 def _host_results(gm: torch.fx.GraphModule) -> list[int]:
-    """Which of the tensors that the graph gives are to be on the CPU."""
+    """Positions of the results that are to be on the CPU."""
     results = _output_of(gm)
     nodes = results if isinstance(results, (tuple, list)) else [results]
     values = [n.meta.get("val") if isinstance(n, torch.fx.Node) else None for n in nodes]
-    tensors = [v for v in values if isinstance(v, torch.Tensor)]
-    return [i for i, value in enumerate(tensors) if value.device.type == "cpu"]
+    return [
+        i for i, v in enumerate(values) if isinstance(v, torch.Tensor) and v.device.type == "cpu"
+    ]

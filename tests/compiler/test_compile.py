@@ -192,6 +192,24 @@ def test_batch_norm_statistics():
     assert twin[1].num_batches_tracked.item() == 3
 
 
+# XLA's simplifier would make other numbers of these.
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x * 1000).exp().log(),
+        lambda x: (x * 1e30).square().sqrt(),
+        lambda x: (x + 1e30) - 1e30,
+        lambda x: x * 1e30 * 1e30 * 1e-30,
+        lambda x: (x * 100).exp() * (x * -80).exp(),
+        lambda x: (x * 100).exp().pow(0.5),
+        lambda x: x / 1e-30 / 1e-30 * 1e-30,
+    ],
+)
+def test_operators_round_and_overflow_one_by_one(function):
+    x = torch.ones(3)
+    assert torch.equal(compiled(function)(x.to(DEVICE)).cpu(), function(x))
+
+
 # ---- numbers that change
 
 

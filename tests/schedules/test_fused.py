@@ -121,9 +121,17 @@ def test_random_numbers_are_those_of_strict():
         assert torch.equal(a, b)
 
 
-@pytest.mark.xfail(strict=True, reason="XLA simplifies across the operators of a program")
 @pytest.mark.parametrize(
-    "function", [lambda x: (x * 1000).exp().log(), lambda x: (x * 1e30).square().sqrt()]
+    "function",
+    [
+        lambda x: (x * 1000).exp().log(),
+        lambda x: (x * 1e30).square().sqrt(),
+        lambda x: (x + 1e30) - 1e30,
+        lambda x: x * 1e30 * 1e30 * 1e-30,
+        lambda x: (x * 100).exp() * (x * -80).exp(),
+        lambda x: (x * 100).exp().pow(0.5),
+        lambda x: x / 1e-30 / 1e-30 * 1e-30,
+    ],
 )
 def test_values_that_overflow_between_operators(function):
     x = torch.ones(3)

@@ -18,8 +18,7 @@ class EagerMode(enum.Enum):
     """Debug: as Strict, and each call waits for its work and raises its errors."""
     DEFER_AND_FUSE = 2
     """Fused: operators are recorded, and run as one program when a value is read, at
-    ``synchronize()``, and where a training step ends. Numbers are those of Strict, except where XLA
-    simplifies across operators: ``log(exp(x))`` is ``x``."""
+    ``synchronize()``, and where a training step ends."""
 
 
 def get_eager_mode() -> EagerMode:

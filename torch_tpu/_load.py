@@ -30,6 +30,9 @@ class _Missing:
     def in_bad_fork(self) -> bool:
         return False
 
+    def precision(self) -> int:
+        return 2
+
     def seed_default_generators(self, seed: int) -> None:
         pass
 

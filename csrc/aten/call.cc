@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "aten/dtype.h"
+#include "aten/precision.h"
 #include "device/allocator.h"
 #include "engine/device.h"
 #include "engine/runtime.h"
@@ -99,7 +100,9 @@ void see(const at::Tensor& tensor, SeenTensor& seen) {
 
 CallKey::CallKey(const Form& form, const Stack& stack) : form_(form) {
   // The default dtype decides what integers and Python floats are promoted to.
-  push(form.id | static_cast<uint64_t>(c10::get_default_dtype_as_scalartype()) << 32);
+  if (form.op->uses_precision) precision_ = aten::precision();
+  push(form.id | static_cast<uint64_t>(c10::get_default_dtype_as_scalartype()) << 32 |
+       static_cast<uint64_t>(precision_) << 40);
   const size_t count = form.args.size();
   const c10::IValue* arguments = stack.data() + (stack.size() - count);
   for (size_t i = 0; i < count; ++i) add(arguments[i], form.args[i]);

@@ -24,6 +24,8 @@ class CallKey {
   std::span<engine::Storage* const> slots() const { return {slots_.data(), slots_.size()}; }
   /// Run-time starts of all views, in order.
   std::span<const int64_t> starts() const { return {starts_.data(), starts_.size()}; }
+  /// Of products of float32, as the key has it. Highest for operators that do not ask.
+  stablehlo::Precision precision() const { return precision_; }
   /// Index of the device, or -1 if no argument is a tensor of it.
   int device() const { return device_; }
   /// Some storage is used by two views, at least one of them written: they may overlap.
@@ -44,6 +46,7 @@ class CallKey {
   c10::SmallVector<engine::Storage*, 12> slots_;
   c10::SmallVector<int64_t, 24> starts_;
   uint64_t written_slots_ = 0;  // bit per slot, the first 64
+  stablehlo::Precision precision_ = stablehlo::Precision::Highest;
   int device_ = -1;
   bool may_overlap_ = false;
   bool number_in_list_ = false;

@@ -9,6 +9,7 @@
 
 #include "aten/call.h"
 #include "aten/dtype.h"
+#include "aten/precision.h"
 #include "aten/tensor.h"
 #include "device/allocator.h"
 #include "device/current.h"
@@ -56,6 +57,7 @@ at::Tensor view_of(c10::Storage storage, const GraphResult& result) {
 
 GraphCall::GraphCall(std::vector<c10::IValue> values, const std::vector<bool>& exact,
                      c10::DeviceIndex device) {
+  key.push_back(static_cast<uint64_t>(precision()));
   args.reserve(values.size());
   for (size_t i = 0; i < values.size(); ++i) add(values[i], i < exact.size() && exact[i], device);
 }

@@ -4,6 +4,7 @@
 #include <ATen/native/TypeProperties.h>
 #include <c10/core/ScalarType.h>
 
+#include "aten/call_info.h"
 #include "aten/checks.h"
 #include "aten/dtype.h"
 #include "aten/meta.h"
@@ -85,6 +86,8 @@ class TraceBuilder {
     call_.common = promoted();
     record_results();
     call_.op = form_.op;
+    call_.precision = key_.precision();
+    call_.info = call_info(form_, key_, arguments_);
     for (engine::Storage* storage : key_.slots()) built_.trace.slots.push_back(storage->base);
     built_.trace.calls.push_back(std::move(call_));
     return std::move(built_);

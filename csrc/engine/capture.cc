@@ -193,8 +193,8 @@ CapturedGraph Capture::finish(std::span<Storage* const> inputs, std::span<Storag
     trace.constants = recorder.words_;
     trace.param_words = static_cast<int32_t>(graph.words.size());
     auto program = make_program(std::move(trace), name);
-    program->trace = {};
     ensure_compiled(*program);
+    program->trace = {};
     entry.program = std::move(program);
   }
   graph.program = entry.program;

@@ -1,6 +1,7 @@
 #include "engine/config.h"
 
 #include <cstdlib>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
 
@@ -44,6 +45,19 @@ FallbackMode fallback_mode() {
   refuse("TORCH_TPU_CPU_FALLBACK", value, "error, warn or silent");
 }
 
+void read_log(Config& c) {
+  std::istringstream names(text("TORCH_TPU_LOG"));
+  for (std::string name; std::getline(names, name, ',');) {
+    if (name == "compiles") {
+      c.log_compiles = true;
+    } else if (name == "programs") {
+      c.log_programs = true;
+    } else if (!name.empty()) {
+      refuse("TORCH_TPU_LOG", text("TORCH_TPU_LOG"), "a list of compiles, programs");
+    }
+  }
+}
+
 std::string default_cache_dir() {
   const std::string xdg = text("XDG_CACHE_HOME");
   if (!xdg.empty()) return xdg + "/torch_tpu";
@@ -58,12 +72,14 @@ Config read() {
   c.launch_blocking = flag("TORCH_TPU_LAUNCH_BLOCKING", false);
   c.defer_and_fuse = flag("TORCH_TPU_DEFER_AND_FUSE", false);
   c.verbose = flag("TORCH_TPU_VERBOSE", false);
+  read_log(c);
   c.fallback = fallback_mode();
   c.disk_cache = flag("TORCH_TPU_CACHE", true);
   c.cache_dir = text("TORCH_TPU_CACHE_DIR");
   if (c.cache_dir.empty()) c.cache_dir = default_cache_dir();
   if (c.cache_dir.empty()) c.disk_cache = false;
   c.cache_bytes = number("TORCH_TPU_CACHE_SIZE_MB", 4096, 0) << 20;
+  c.program_cache_bytes = number("TORCH_TPU_PROGRAM_CACHE_MB", 2048, 1) << 20;
   c.memory_limit = number("TORCH_TPU_MEMORY_LIMIT_MB", 0, 0) << 20;
   return c;
 }

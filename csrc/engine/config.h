@@ -19,6 +19,10 @@ struct Config {
   bool defer_and_fuse = false;
   /// TORCH_TPU_VERBOSE=1: the plugin's own log and full error texts.
   bool verbose = false;
+  /// TORCH_TPU_LOG: a list of "compiles" (a line for each program that is compiled or loaded) and
+  /// "programs" (their text), to stderr.
+  bool log_compiles = false;
+  bool log_programs = false;
   /// TORCH_TPU_CPU_FALLBACK=error|warn|silent.
   FallbackMode fallback = FallbackMode::Warn;
   /// TORCH_TPU_CACHE=0 turns the disk cache off; TORCH_TPU_CACHE_DIR is its folder.
@@ -26,6 +30,8 @@ struct Config {
   std::string cache_dir;
   /// TORCH_TPU_CACHE_SIZE_MB: bound of the disk cache; the least recently used go first.
   int64_t cache_bytes = int64_t{4} << 30;
+  /// TORCH_TPU_PROGRAM_CACHE_MB: bound of the programs in memory; the least recently used go first.
+  int64_t program_cache_bytes = int64_t{2} << 30;
   /// TORCH_TPU_MEMORY_LIMIT_MB: device memory where the plugin does not say; 0: the machine's
   /// memory.
   int64_t memory_limit = 0;

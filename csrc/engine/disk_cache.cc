@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <random>
+#include <stdexcept>
 #include <vector>
 
 #include "engine/config.h"
@@ -44,13 +47,57 @@ std::string processor() {
   return out + line;
 }
 
-std::optional<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return std::nullopt;
-  std::string content(static_cast<size_t>(std::max<std::streamoff>(file.tellg(), 0)), '\0');
-  file.seekg(0);
-  if (!file.read(content.data(), static_cast<std::streamsize>(content.size()))) return std::nullopt;
-  return content;
+/// A file that is open for reading. Only regular files count: others may have no end.
+class InputFile {
+ public:
+  explicit InputFile(const std::string& path)
+      : fd_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+    struct stat facts{};
+    if (fd_ < 0 || fstat(fd_, &facts) != 0 || !S_ISREG(facts.st_mode)) return;
+    size_ = static_cast<size_t>(facts.st_size);
+  }
+  ~InputFile() {
+    if (fd_ >= 0) close(fd_);
+  }
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  size_t size() const { return size_; }
+
+  /// False if there are no longer so many bytes.
+  bool read(void* data, size_t count) {
+    auto* at = static_cast<char*>(data);
+    while (count > 0) {
+      const ssize_t got = ::read(fd_, at, count);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      at += got;
+      count -= static_cast<size_t>(got);
+    }
+    return true;
+  }
+
+  std::optional<std::string> read_text(size_t count) {
+    std::string text(count, '\0');
+    if (!read(text.data(), count)) return std::nullopt;
+    return text;
+  }
+
+ private:
+  int fd_;
+  size_t size_ = 0;
+};
+
+/// The header, if the file has one that fits its size: then it is one of ours.
+std::optional<Header> read_header(InputFile& file) {
+  Header header;
+  if (file.size() < sizeof header || !file.read(&header, sizeof header)) return std::nullopt;
+  const size_t body = file.size() - sizeof header;
+  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 || header.key_size > body ||
+      header.executable_size != body - header.key_size) {
+    return std::nullopt;
+  }
+  return header;
 }
 
 /// The plugin's fingerprint, noted in the folder with the file's size and time: hashing a library
@@ -64,8 +111,10 @@ std::string plugin_fingerprint(const pjrt::Plugin& plugin, const std::string& fo
   const std::string note =
       folder + "/" + std::to_string(hash_bytes(plugin.path().data(), plugin.path().size(), 4)) +
       ".plugin";
-  if (const auto known = read_file(note); known && known->rfind(facts, 0) == 0) {
-    return known->substr(facts.size());
+  InputFile known(note);
+  if (const auto text = known.read_text(std::min<size_t>(known.size(), 64 << 10));
+      text && text->starts_with(facts)) {
+    return text->substr(facts.size());
   }
   const std::string fingerprint = plugin.fingerprint();
   const std::string aside = note + "." + std::to_string(getpid()) + ".tmp";
@@ -122,23 +171,16 @@ std::string DiskCache::path_of(const std::string& key) const {
 std::optional<std::string> DiskCache::load(const std::string& key) {
   if (!enabled()) return std::nullopt;
   const std::string path = path_of(key);
-  const std::optional<std::string> content = read_file(path);
-  if (!content) return std::nullopt;
-  Header header;
-  if (content->size() < sizeof header) return std::nullopt;
-  std::memcpy(&header, content->data(), sizeof header);
-  const size_t body = content->size() - sizeof header;
-  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 || header.key_size > body ||
-      header.executable_size != body - header.key_size) {
-    return std::nullopt;
-  }
-  const std::string_view all(*content);
-  const std::string_view stored_key = all.substr(sizeof header, header.key_size);
-  const std::string_view executable = all.substr(sizeof header + header.key_size);
-  if (stored_key != key || header.checksum != checksum(stored_key, executable)) return std::nullopt;
+  InputFile file(path);
+  const std::optional<Header> header = read_header(file);
+  if (!header || header->key_size != key.size()) return std::nullopt;
+  const std::optional<std::string> stored_key = file.read_text(header->key_size);
+  if (stored_key != key) return std::nullopt;
+  std::optional<std::string> executable = file.read_text(header->executable_size);
+  if (!executable || header->checksum != checksum(key, *executable)) return std::nullopt;
   // The modification time is the time of last use: access times are often not kept.
   utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
-  return std::string(executable);
+  return executable;
 }
 
 void DiskCache::store(const std::string& key, const std::string& executable) {
@@ -148,8 +190,11 @@ void DiskCache::store(const std::string& key, const std::string& executable) {
   header.key_size = key.size();
   header.executable_size = executable.size();
   header.checksum = checksum(key, executable);
+  // Processes of several machines or containers may share the folder, so that their numbers do not
+  // make a name unique.
+  std::random_device random;
   const std::string aside =
-      folder_ + "/." + std::to_string(getpid()) + "." + std::to_string(temporary_++) + ".tmp";
+      folder_ + "/." + std::to_string(random()) + "." + std::to_string(random()) + ".tmp";
   std::error_code ignored;
   {
     std::ofstream file(aside, std::ios::binary | std::ios::trunc);
@@ -170,6 +215,21 @@ void DiskCache::store(const std::string& key, const std::string& executable) {
     stored_since_trim_ = 0;
     trim();
   }
+}
+
+void DiskCache::take_in(const std::string& path) {
+  InputFile file(path);
+  const auto refuse = [&](const char* why) { throw std::invalid_argument(path + ": " + why); };
+  const std::optional<Header> header = read_header(file);
+  if (!header) refuse("not a program file of torch_tpu, or one that is cut off");
+  const std::optional<std::string> key = file.read_text(header->key_size);
+  std::optional<std::string> executable;
+  if (key) executable = file.read_text(header->executable_size);
+  if (!executable || header->checksum != checksum(*key, *executable)) refuse("damaged");
+  if (!key->starts_with(identity_ + "\n")) {
+    refuse("made by another plugin, or for another processor, than this machine has");
+  }
+  store(*key, *executable);
 }
 
 void DiskCache::remove(const std::string& key) {
@@ -208,6 +268,15 @@ void DiskCache::trim() {
     fs::remove(file.path, gone);
     total -= file.size;
   }
+}
+
+std::string plugin_of_cache_file(const std::string& path) {
+  InputFile file(path);
+  const std::optional<Header> header = read_header(file);
+  if (!header) return "";
+  // The first line of the key is the fingerprint.
+  const auto start = file.read_text(std::min<size_t>(header->key_size, 4096));
+  return start ? start->substr(0, start->find('\n')) : "";
 }
 
 }  // namespace torch_tpu::engine

@@ -6,7 +6,6 @@
 // failure here is an error for the user: the program is compiled.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -30,6 +29,11 @@ class DiskCache {
   void store(const std::string& key, const std::string& executable);
   void remove(const std::string& key);
 
+  /// Takes in a file that another folder of this kind has, under its right name. Throws
+  /// std::invalid_argument, saying why, if the file is none of ours, is damaged, or was made by
+  /// another plugin or for another processor than this cache is for.
+  void take_in(const std::string& file);
+
  private:
   std::string path_of(const std::string& key) const;
   /// Removes the least recently used files until the folder is within its bound.
@@ -40,7 +44,10 @@ class DiskCache {
   std::string identity_;
   std::mutex mutex_;
   int64_t stored_since_trim_;
-  std::atomic<uint64_t> temporary_{0};
 };
+
+/// The plugin (its fingerprint) that made the executable in this file, without a look at the rest;
+/// "" if the file is none of ours.
+std::string plugin_of_cache_file(const std::string& path);
 
 }  // namespace torch_tpu::engine

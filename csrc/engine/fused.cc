@@ -239,8 +239,8 @@ std::shared_ptr<Program> FusedRecorder::fused_program(size_t first, size_t last,
     const WaitScope wait;
     program = cache.find_or_make(key, hash, [&] {
       auto made = make_program(trace_of(first, last, local, num_local, unwanted), "fused");
-      made->trace = {};
       ensure_compiled(*made);
+      made->trace = {};
       return made;
     });
   }

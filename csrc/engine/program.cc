@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
+#include <map>
 #include <mutex>
-#include <unordered_map>
+#include <utility>
 
+#include "engine/compile_log.h"
+#include "engine/config.h"
 #include "engine/disk_cache.h"
 #include "engine/runtime.h"
+#include "engine/sha256.h"
 #include "engine/sites.h"
 
 namespace torch_tpu::engine {
@@ -33,8 +38,11 @@ class SmallArray {
   T* data_ = stack_.data();
 };
 
+using Executable = std::shared_ptr<const pjrt::LoadedExecutable>;
+
 /// Executables in use by their program text: keys may differ in what the program does not depend
-/// on.
+/// on. Texts are known by length and SHA-256 only, so that they need not be kept: no two texts with
+/// one SHA-256 have ever been found, by accident or on purpose, so none gets another's executable.
 class LiveExecutables {
  public:
   static LiveExecutables& get() {
@@ -42,26 +50,33 @@ class LiveExecutables {
     return *instance;
   }
 
-  std::shared_ptr<const pjrt::LoadedExecutable> find(const std::string& text) {
+  Executable find(const std::string& text) {
+    const Identity identity = identity_of(text);
     std::lock_guard lock(mutex_);
-    const auto found = by_text_.find(text);
+    const auto found = by_text_.find(identity);
     return found == by_text_.end() ? nullptr : found->second.lock();
   }
 
-  void add(const std::string& text,
-           const std::shared_ptr<const pjrt::LoadedExecutable>& executable) {
+  void add(const std::string& text, const Executable& executable) {
+    const Identity identity = identity_of(text);
     std::lock_guard lock(mutex_);
-    if (by_text_.size() % 64 == 0)
+    if (by_text_.size() >= sweep_at_) {
       std::erase_if(by_text_, [](const auto& entry) { return entry.second.expired(); });
-    by_text_[text] = executable;
+      sweep_at_ = 2 * by_text_.size() + 64;
+    }
+    by_text_[identity] = executable;
   }
 
  private:
+  using Identity = std::pair<size_t, Sha256>;
+  static Identity identity_of(const std::string& text) { return {text.size(), sha256(text)}; }
+
   std::mutex mutex_;
-  std::unordered_map<std::string, std::weak_ptr<const pjrt::LoadedExecutable>> by_text_;
+  std::map<Identity, std::weak_ptr<const pjrt::LoadedExecutable>> by_text_;
+  size_t sweep_at_ = 64;
 };
 
-pjrt::LoadedExecutable compile_or_load(const std::string& text) {
+pjrt::LoadedExecutable compile_or_load(const std::string& text, bool& from_disk) {
   Runtime& runtime = Runtime::get();
   DiskCache& cache = DiskCache::get();
   const std::string key = cache.enabled() ? cache.key(text, runtime.compile_options()) : "";
@@ -69,6 +84,7 @@ pjrt::LoadedExecutable compile_or_load(const std::string& text) {
     try {
       pjrt::LoadedExecutable executable = runtime.client().load(*found);
       ++counters().disk_cache_hits;
+      from_disk = true;
       return executable;
     } catch (const pjrt::Error&) {
       cache.remove(key);  // written by something that this plugin does not accept: compile again
@@ -89,12 +105,26 @@ pjrt::LoadedExecutable compile_or_load(const std::string& text) {
   return executable;
 }
 
-std::shared_ptr<const pjrt::LoadedExecutable> executable_of(const std::string& text) {
+Executable executable_of(const Program& program) {
   LiveExecutables& live = LiveExecutables::get();
-  if (auto found = live.find(text)) return found;
-  auto made = std::make_shared<const pjrt::LoadedExecutable>(compile_or_load(text));
-  live.add(text, made);
+  if (auto found = live.find(program.text)) return found;
+  if (config().log_programs) std::fputs(program.text.c_str(), stderr);
+  bool from_disk = false;
+  const auto start = std::chrono::steady_clock::now();
+  auto made =
+      std::make_shared<const pjrt::LoadedExecutable>(compile_or_load(program.text, from_disk));
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  live.add(program.text, made);
+  note_compile(program.trace, took.count(), from_disk);
   return made;
+}
+
+/// The host memory that a compiled program keeps, about. CPU plugins do not tell the size of code:
+/// small programs were seen to keep 120 to 160 KB, and big ones in proportion to their text.
+int64_t bytes_of(const pjrt::LoadedExecutable& executable, const std::string& text) {
+  constexpr int64_t kLeast = 128 << 10;
+  const auto text_bytes = static_cast<int64_t>(text.size());
+  return kLeast + std::max(executable.generated_code_size().value_or(0), 8 * text_bytes);
 }
 
 /// True if the program that makes this output has ended already.
@@ -114,6 +144,7 @@ std::shared_ptr<Program> make_program(Trace trace, const std::string& site_name)
   program->id = ++last_id;
   program->trace = std::move(trace);
   program->text = std::move(module.text);
+  program->bytes = static_cast<int64_t>(program->text.size());
   program->operands = std::move(module.operands);
   program->outputs = std::move(module.outputs);
   program->params = std::move(module.params);
@@ -129,7 +160,10 @@ void ensure_compiled(Program& program) {
   const WaitScope wait;
   std::lock_guard lock(program.compiling);
   if (program.is_compiled.load(std::memory_order_relaxed)) return;
-  if (!program.outputs.empty()) program.executable = executable_of(program.text);
+  if (!program.outputs.empty()) {
+    program.executable = executable_of(program);
+    program.bytes.store(bytes_of(*program.executable, program.text), std::memory_order_relaxed);
+  }
   program.text = {};
   program.is_compiled.store(true, std::memory_order_release);
 }

@@ -32,6 +32,8 @@ struct Program {
   /// with the same text share it.
   std::shared_ptr<const pjrt::LoadedExecutable> executable;
   std::atomic<bool> is_compiled = false;
+  /// Host memory that it keeps, about: of the text until it is compiled, then of the executable.
+  std::atomic<int64_t> bytes = 0;
   std::mutex compiling;
 
   /// Where the last call's results go, in order; the caller makes tensors of the Fresh ones.

@@ -3,14 +3,20 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/config.h"
+
 namespace torch_tpu::engine {
 
 ProgramCache& ProgramCache::get() {
-  static ProgramCache* instance = new ProgramCache;  // executables must not be destroyed at exit
+  // Never destroyed: executables must not be at exit.
+  static auto* instance = new ProgramCache(8192, config().program_cache_bytes);
   return *instance;
 }
 
-ProgramCache::ProgramCache(size_t capacity) : capacity_(capacity) { rebuild(1024); }
+ProgramCache::ProgramCache(size_t capacity, int64_t max_bytes)
+    : capacity_(capacity), max_bytes_(max_bytes) {
+  rebuild(1024);
+}
 
 ProgramCache::Entry* ProgramCache::lookup(KeyWords key, uint64_t hash) {
   const size_t mask = buckets_.size() - 1;
@@ -57,7 +63,9 @@ std::shared_ptr<Program> ProgramCache::find_or_make(
   entry.program = program;
   entry.last_use = ++clock_;
   made_.notify_all();
-  if (entries_.size() > capacity_) evict();
+  std::vector<std::shared_ptr<Program>> dropped;
+  if (entries_.size() > capacity_ || bytes() > max_bytes_) dropped = evict();
+  lock.unlock();
   return program;
 }
 
@@ -80,17 +88,37 @@ void ProgramCache::erase(Entry* entry) {
   rebuild(buckets_.size());
 }
 
-void ProgramCache::evict() {
-  std::vector<uint64_t> uses;
+/// Programs that are compiled grow without telling, so that it is added up where one is added.
+int64_t ProgramCache::bytes() const {
+  int64_t sum = 0;
   for (const auto& entry : entries_) {
-    if (entry->program) uses.push_back(entry->last_use);
+    if (entry->program) sum += entry->program->bytes.load(std::memory_order_relaxed);
   }
-  if (uses.size() < 2) return;
-  const size_t count = std::max<size_t>(1, uses.size() / 10);
-  std::nth_element(uses.begin(), uses.begin() + static_cast<ptrdiff_t>(count), uses.end());
-  const uint64_t oldest_kept = uses[count];
-  std::erase_if(entries_, [&](const auto& e) { return e->program && e->last_use < oldest_kept; });
+  return sum;
+}
+
+std::vector<std::shared_ptr<Program>> ProgramCache::evict() {
+  std::vector<std::shared_ptr<Program>> dropped;
+  std::vector<Entry*> oldest;
+  for (const auto& entry : entries_) {
+    if (entry->program) oldest.push_back(entry.get());
+  }
+  std::ranges::sort(oldest, {}, &Entry::last_use);
+  oldest.pop_back();  // the one that was just made stays, whatever its size
+  const size_t most = capacity_ - capacity_ / 10;
+  const int64_t most_bytes = max_bytes_ - max_bytes_ / 10;
+  size_t count = entries_.size();
+  int64_t total = bytes();
+  for (Entry* entry : oldest) {
+    if (count <= most && total <= most_bytes) break;
+    total -= entry->program->bytes.load(std::memory_order_relaxed);
+    --count;
+    dropped.push_back(std::move(entry->program));
+    entry->is_evicted = true;
+  }
+  std::erase_if(entries_, [](const auto& entry) { return entry->is_evicted; });
   rebuild(buckets_.size());
+  return dropped;
 }
 
 void ProgramCache::place(Entry& entry) {

@@ -16,11 +16,13 @@ namespace torch_tpu::engine {
 using KeyWords = std::span<const uint64_t>;
 
 /// Thread-safe. A hit compares the whole key. Concurrent misses on one key make the program once.
-/// Holds at most `capacity` programs: the least recently used tenth goes when it is full.
+/// Holds at most `capacity` programs, and at most `max_bytes` of host memory for them, as far as
+/// that is known: when a program more makes it too full, the least recently used go until a tenth
+/// is free. A program in use lives on outside.
 class ProgramCache {
  public:
   static ProgramCache& get();
-  explicit ProgramCache(size_t capacity = 8192);
+  explicit ProgramCache(size_t capacity = 8192, int64_t max_bytes = INT64_MAX);
 
   /// Null if there is none.
   std::shared_ptr<Program> find(KeyWords key, uint64_t hash);
@@ -39,16 +41,20 @@ class ProgramCache {
     std::vector<uint64_t> key;
     std::shared_ptr<Program> program;  // null while it is being made
     uint64_t last_use = 0;
+    bool is_evicted = false;
   };
 
   Entry* lookup(KeyWords key, uint64_t hash);
   Entry& insert(KeyWords key, uint64_t hash);
   void erase(Entry* entry);
-  void evict();
+  int64_t bytes() const;
+  /// Gives what it drops, to be destroyed without the mutex.
+  std::vector<std::shared_ptr<Program>> evict();
   void place(Entry& entry);
   void rebuild(size_t buckets);
 
   size_t capacity_;
+  int64_t max_bytes_;
   std::mutex mutex_;
   std::condition_variable made_;
   uint64_t clock_ = 0;

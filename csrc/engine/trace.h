@@ -1,6 +1,7 @@
 // Recorded operators: what a schedule turns into one program.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -40,6 +41,20 @@ struct Result {
   TensorRef target;  // Write
 };
 
+/// What decides the program of a call, in the user's terms: one axis of its key.
+struct KeyPart {
+  enum class Kind : uint8_t { Shape, DType, Layout, Number, Setting, Other };
+  Kind kind;
+  std::string what;   // "shape of argument 2 (other)"
+  std::string value;  // "[128, 4]"
+};
+
+/// A call as reports show it.
+struct CallInfo {
+  std::string name;  // of the operator, as the user wrote it
+  std::vector<KeyPart> parts;
+};
+
 /// One recorded operator.
 struct Call {
   const lowering::Op* op = nullptr;
@@ -49,6 +64,7 @@ struct Call {
   std::vector<Result> results;  // those of the schema, then one for each extra write
   std::optional<DType> common;
   stablehlo::Precision precision = stablehlo::Precision::Highest;
+  std::shared_ptr<const CallInfo> info;  // null: not from a user's call
 };
 
 struct Trace {

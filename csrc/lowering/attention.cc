@@ -35,7 +35,7 @@ Value ungroup_rows(const Attention& a, Value x) {
 
 /// [B, K, R, X] with [B, K, ...]: contracts the given dimensions.
 Value contract(Context& ctx, Value a, Value b, int64_t a_dim, int64_t b_dim) {
-  return ctx.b.dot_general(a, b, {{0, 1}, {0, 1}, {a_dim}, {b_dim}}, ctx.precision(),
+  return ctx.b.dot_general(a, b, {{0, 1}, {0, 1}, {a_dim}, {b_dim}}, ctx.precision(a.dtype()),
                            Context::compute_dtype(a.dtype()));
 }
 
@@ -175,10 +175,14 @@ Values attention_backward(Context& ctx) {
 
 Table attention_table() {
   return {
-      {.name = "torch_tpu::attention", .lower = attention, .special_values = {0.0}},
+      {.name = "torch_tpu::attention",
+       .lower = attention,
+       .special_values = {0.0},
+       .uses_precision = true},
       {.name = "torch_tpu::attention_backward",
        .lower = attention_backward,
-       .special_values = {0.0}},
+       .special_values = {0.0},
+       .uses_precision = true},
   };
 }
 

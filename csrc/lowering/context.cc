@@ -279,6 +279,12 @@ DType Context::common() const {
   return *common_;
 }
 
+stablehlo::Precision Context::precision(DType dtype) const {
+  if (!op.uses_precision) throw BuildError(std::string(op.name) + " must declare uses_precision");
+  const bool is_single = dtype == DType::F32 || dtype == DType::C64;
+  return is_single ? state_.precision : stablehlo::Precision::Highest;
+}
+
 DType Context::compute_dtype(DType dtype) {
   const DType wide = carrier(dtype);
   return stablehlo::is_float(dtype) ? wide : dtype;

@@ -162,7 +162,10 @@ class Context {
   /// dtype in which PyTorch computes values of this dtype: F32 for F16 and BF16 (and f8), else
   /// itself.
   static DType compute_dtype(DType dtype);
-  stablehlo::Precision precision() const { return state_.precision; }
+  /// How exact dots and convolutions of this dtype are. The user's setting is about float32 only;
+  /// products of other dtypes do not depend on it, nor do their programs. Op::uses_precision must
+  /// be set.
+  stablehlo::Precision precision(DType dtype) const;
 
   // ---- run-time services
   /// 4 x 32 random bits for each element: `count` uniform words tensor<count x ui32>, from

@@ -45,7 +45,7 @@ int64_t fitting_pad(int64_t size, int64_t low, int64_t reach, int64_t stride, in
 }
 
 Value run(Context& ctx, Value x, Value kernel, ConvConfig& config) {
-  config.precision = ctx.precision();
+  config.precision = ctx.precision(x.dtype());
   return ctx.b.convolution(x, kernel, config, Context::compute_dtype(x.dtype()));
 }
 
@@ -226,8 +226,10 @@ Values convolution_backward(Context& ctx) {
 
 Table convolution_table() {
   return {
-      {.name = "torch_tpu::convolution", .lower = convolution},
-      {.name = "torch_tpu::convolution_backward", .lower = convolution_backward},
+      {.name = "torch_tpu::convolution", .lower = convolution, .uses_precision = true},
+      {.name = "torch_tpu::convolution_backward",
+       .lower = convolution_backward,
+       .uses_precision = true},
   };
 }
 

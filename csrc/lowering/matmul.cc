@@ -25,8 +25,8 @@ Value product_by_rows(Context& ctx, Value a, Value b, const DotDims& dims, DType
   if (contracted != 1 || a.numel() == 0 || n == 0) return {};
   const int64_t rows = a.numel() / k;
   if (rows * (k + n) >= n * k) return {};
-  const Value y =
-      ctx.b.dot_general(b, a, {{}, {}, {1}, dims.lhs_contract}, ctx.precision(), accumulated);
+  const Value y = ctx.b.dot_general(b, a, {{}, {}, {1}, dims.lhs_contract},
+                                    ctx.precision(a.dtype()), accumulated);
   Dims order;
   for (int64_t d = 1; d < y.rank(); ++d) order.push_back(d);
   order.push_back(0);
@@ -48,7 +48,7 @@ Value product(Context& ctx, Value a, Value b, const DotDims& dims) {
   if (dims.lhs_batch.empty() && b.rank() == 2 && dims.lhs_contract.size() == 1) {
     if (const Value y = product_by_rows(ctx, a, b, dims, accumulated)) return y;
   }
-  return ctx.b.dot_general(a, b, dims, ctx.precision(), accumulated);
+  return ctx.b.dot_general(a, b, dims, ctx.precision(a.dtype()), accumulated);
 }
 
 const DotDims kMatrixMatrix{{}, {}, {1}, {0}};
@@ -142,8 +142,8 @@ Values linear_backward(Context& ctx) {
 }
 
 Values int_mm(Context& ctx) {
-  return {
-      ctx.b.dot_general(ctx.tensor(0), ctx.tensor(1), kMatrixMatrix, ctx.precision(), DType::S32)};
+  return {ctx.b.dot_general(ctx.tensor(0), ctx.tensor(1), kMatrixMatrix,
+                            stablehlo::Precision::Highest, DType::S32)};
 }
 
 }  // namespace
@@ -152,27 +152,44 @@ Table matmul_table() {
   // beta and alpha are nearly always 1 and 0: then they need no operand and no multiplication.
   const std::vector<double> usual = {0.0, 1.0};
   return {
-      {.name = "aten::mm", .lower = matmul<kMatrixMatrix>},
-      {.name = "aten::mm.dtype", .lower = matmul<kMatrixMatrix>},
-      {.name = "aten::bmm", .lower = matmul<kBatchedMatrices>},
-      {.name = "aten::bmm.dtype", .lower = matmul<kBatchedMatrices>},
-      {.name = "aten::mv", .lower = matmul<kMatrixVector>},
-      {.name = "aten::dot", .lower = matmul<kVectorVector>},
-      {.name = "aten::vdot", .lower = vdot},
-      {.name = "aten::addmm", .lower = add_matmul<kMatrixMatrix>, .special_values = usual},
+      {.name = "aten::mm", .lower = matmul<kMatrixMatrix>, .uses_precision = true},
+      {.name = "aten::mm.dtype", .lower = matmul<kMatrixMatrix>, .uses_precision = true},
+      {.name = "aten::bmm", .lower = matmul<kBatchedMatrices>, .uses_precision = true},
+      {.name = "aten::bmm.dtype", .lower = matmul<kBatchedMatrices>, .uses_precision = true},
+      {.name = "aten::mv", .lower = matmul<kMatrixVector>, .uses_precision = true},
+      {.name = "aten::dot", .lower = matmul<kVectorVector>, .uses_precision = true},
+      {.name = "aten::vdot", .lower = vdot, .uses_precision = true},
+      {.name = "aten::addmm",
+       .lower = add_matmul<kMatrixMatrix>,
+       .special_values = usual,
+       .uses_precision = true},
       {.name = "aten::addmm.dtype",
        .lower = add_matmul_dtype<kMatrixMatrix>,
-       .special_values = usual},
-      {.name = "aten::addmv", .lower = add_matmul<kMatrixVector>, .special_values = usual},
-      {.name = "aten::baddbmm", .lower = add_matmul<kBatchedMatrices>, .special_values = usual},
+       .special_values = usual,
+       .uses_precision = true},
+      {.name = "aten::addmv",
+       .lower = add_matmul<kMatrixVector>,
+       .special_values = usual,
+       .uses_precision = true},
+      {.name = "aten::baddbmm",
+       .lower = add_matmul<kBatchedMatrices>,
+       .special_values = usual,
+       .uses_precision = true},
       {.name = "aten::baddbmm.dtype",
        .lower = add_matmul_dtype<kBatchedMatrices>,
-       .special_values = usual},
-      {.name = "aten::addbmm", .lower = add_matmul<kSumOfMatrices>, .special_values = usual},
+       .special_values = usual,
+       .uses_precision = true},
+      {.name = "aten::addbmm",
+       .lower = add_matmul<kSumOfMatrices>,
+       .special_values = usual,
+       .uses_precision = true},
       {.name = "aten::addr", .lower = addr, .special_values = usual},
-      {.name = "aten::_addmm_activation", .lower = addmm_activation, .special_values = usual},
-      {.name = "aten::linear", .lower = linear},
-      {.name = "aten::linear_backward", .lower = linear_backward},
+      {.name = "aten::_addmm_activation",
+       .lower = addmm_activation,
+       .special_values = usual,
+       .uses_precision = true},
+      {.name = "aten::linear", .lower = linear, .uses_precision = true},
+      {.name = "aten::linear_backward", .lower = linear_backward, .uses_precision = true},
       {.name = "aten::_int_mm", .lower = int_mm},
   };
 }

@@ -47,6 +47,8 @@ struct Op {
   bool overwrites = false;
   /// Elements of the written tensor may share memory (an expanded tensor): all get one value.
   bool allows_overlap = false;
+  /// The lowering asks Context::precision(), so that the setting is an axis of the key.
+  bool uses_precision = false;
 };
 
 /// Operators of one family. Each family file defines one of these and registry.cc lists them.

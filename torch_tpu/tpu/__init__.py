@@ -6,14 +6,17 @@ string, a ``torch.device``, or None for the current device.
 
 from __future__ import annotations
 
+import sys
+import types
 from typing import Any
 
 import torch
 
 from torch_tpu._load import C
 from torch_tpu.dlpack import to_dlpack
-from torch_tpu.tpu import _utils, amp, memory, random
+from torch_tpu.tpu import _utils, amp, float32, memory, random
 from torch_tpu.tpu.amp import get_amp_supported_dtype
+from torch_tpu.tpu.compiles import explain_compiles
 from torch_tpu.tpu.devices import (
     _DeviceProperties,
     _exchange_device,
@@ -151,5 +154,20 @@ def set_sync_debug_mode(debug_mode: int | str) -> None:
     """Accepted; waits are not reported."""
 
 
-__all__ = [name for name in globals() if not name.startswith("_") and name not in ("Any", "torch")]
-__all__ += ["_utils"]
+class _TpuModule(types.ModuleType):
+    """A module with properties."""
+
+    @property
+    def precision(self) -> float32.Precision:
+        return float32.get_precision()
+
+    @precision.setter
+    def precision(self, value: str | None) -> None:
+        float32.set_precision(value)
+
+
+sys.modules[__name__].__class__ = _TpuModule
+
+_others = ("Any", "annotations", "float32", "sys", "torch", "types")
+__all__ = [name for name in globals() if not name.startswith("_") and name not in _others]
+__all__ += ["_utils", "precision"]

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "aten/call.h"
+#include "aten/graph.h"
 #include "aten/meta.h"
 #include "aten/native.h"
 #include "aten/params.h"
@@ -199,6 +200,18 @@ void move_numbers_in_lists(const Form& form, Stack& stack, c10::Device device) {
   }
 }
 
+void note_captured(const Form& form, const Stack& stack) {
+  for (const c10::IValue& argument : arguments_of(form, stack)) {
+    if (argument.isTensor()) {
+      GraphCapture::note_use(argument.toTensor());
+    } else if (argument.isList()) {
+      for (const c10::IValue& element : argument.toListRef()) {
+        if (element.isTensor()) GraphCapture::note_use(element.toTensor());
+      }
+    }
+  }
+}
+
 void run_once(const Form& form, Stack& stack) {
   const CallKey key(form, stack);
   if (key.number_in_list() && takes_numbers_in_lists(form)) {
@@ -208,6 +221,9 @@ void run_once(const Form& form, Stack& stack) {
   }
   if (key.may_overlap() && form.style != Style::Functional) check_partial_overlaps(form, stack);
   engine::Device& device = device::engine_device(static_cast<c10::DeviceIndex>(key.device()));
+  if (device.captures()) [[unlikely]] {
+    note_captured(form, stack);
+  }
   const std::shared_ptr<Program> program = find_program(form, key, stack, device);
   const engine::EagerMode mode = engine::eager_mode();
   Tensors fresh = execute(form, program, key, stack, device, mode);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "aten/call.h"
 #include "aten/dtype.h"
@@ -150,8 +151,12 @@ std::vector<c10::IValue> Graph::run(const GraphProgram& program, const GraphCall
   }
   {
     // A plugin may run small programs on this thread.
+    std::vector<Storage*> inputs = call.storages;
+    for (const c10::Storage& storage : program.adopted) {
+      inputs.push_back(&device::storage_of(*storage.unsafeGetStorageImpl()));
+    }
     const engine::WaitScope wait;
-    engine::run(program.captured, device, call.storages, outputs, random);
+    engine::run(program.captured, device, inputs, outputs, random);
     if (engine::eager_mode() == engine::EagerMode::DeferNeverAndLaunchBlocking) {
       device.synchronize();
     }
@@ -181,8 +186,22 @@ std::vector<c10::IValue> Graph::run(const GraphProgram& program, const GraphCall
 
 // ---- capture
 
-GraphCapture::GraphCapture(Graph& graph, const GraphCall& call)
-    : graph_(graph), call_(call), capture_(device::engine_device(graph.device())) {
+thread_local GraphCapture* current_capture = nullptr;
+
+GraphCapture::Scope::Scope(GraphCapture& capture)
+    : before_(std::exchange(current_capture, &capture)), engine_scope_(capture.capture_) {}
+
+GraphCapture::Scope::~Scope() { current_capture = before_; }
+
+void GraphCapture::note_use(const at::Tensor& tensor) {
+  if (!current_capture || !tensor.defined() || !tensor.device().is_privateuseone()) return;
+  Storage& storage = device::storage_of(tensor);
+  if (&storage.device == &current_capture->capture_.device()) return;
+  current_capture->outside_.emplace(&storage, tensor.storage());
+}
+
+GraphCapture::GraphCapture(Graph& graph, const GraphCall& call, bool adopts)
+    : graph_(graph), call_(call), capture_(device::engine_device(graph.device()), adopts) {
   std::vector<c10::Storage> storages;
   for (const Storage* storage : call.storages) {
     inputs_.push_back(engine::allocate_storage(capture_.device(), storage->nbytes, storage->base));
@@ -221,6 +240,7 @@ at::Tensor GraphCapture::settled(const at::Tensor& result, const std::vector<c10
     });
     return is_given ? result : result.clone();
   }
+  if (&storage.device != &capture_.device()) return result.clone();  // refused if not adopted
   if (result.numel() == 0) return result;
   if (!capture_.makes(storage)) return result.clone();
   const auto shares = std::ranges::count_if(all, [&](const c10::IValue& other) {
@@ -260,9 +280,6 @@ std::shared_ptr<const GraphProgram> GraphCapture::finish(std::vector<c10::IValue
   const std::vector<c10::IValue> all = results;
   for (c10::IValue& result : results) {
     if (!result.isTensor()) continue;
-    if (&device::storage_of(result.toTensor()).device != &capture_.device()) {
-      capture_.refuse("it gives back a tensor that is not one of its inputs");
-    }
     result = settled(result.toTensor(), all);
   }
   auto program = std::make_shared<GraphProgram>();
@@ -274,6 +291,7 @@ std::shared_ptr<const GraphProgram> GraphCapture::finish(std::vector<c10::IValue
                                                                .sizes = {},
                                                                .strides = {}});
   }
+  for (Storage* storage : capture_.adopted()) program->adopted.push_back(outside_.at(storage));
   const engine::WaitScope wait;
   const std::lock_guard lock(graph_.captured_mutex_);
   program->captured = capture_.finish(inputs_, outputs, graph_.name(), graph_.captured_);

@@ -55,7 +55,8 @@ struct GraphProgram {
     size_t nbytes;
     stablehlo::Type base;
   };
-  std::vector<Made> made;  // storages that a run makes
+  std::vector<Made> made;             // storages that a run makes
+  std::vector<c10::Storage> adopted;  // inputs that are no arguments
   std::vector<GraphResult> results;
 };
 
@@ -93,7 +94,24 @@ class Graph {
 /// placeholders are recorded, on the thread that is within a Scope.
 class GraphCapture {
  public:
-  GraphCapture(Graph& graph, const GraphCall& call);
+  /// `adopts`: other tensors of the device that are used become inputs, and are updated by each run
+  /// as they are updated here.
+  GraphCapture(Graph& graph, const GraphCall& call, bool adopts);
+
+  /// Within a scope, the operators of this thread are recorded.
+  class Scope {
+   public:
+    explicit Scope(GraphCapture& capture);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    GraphCapture* before_;
+    engine::Capture::Scope engine_scope_;
+  };
+  /// Called for the tensors that an operator uses while the thread captures: they live on.
+  static void note_use(const at::Tensor& tensor);
 
   /// In place of the call's tensors; undefined where an argument is no tensor.
   const std::vector<at::Tensor>& placeholders() const { return placeholders_; }
@@ -111,6 +129,7 @@ class GraphCapture {
   Graph& graph_;
   const GraphCall& call_;
   engine::Capture capture_;
+  std::unordered_map<engine::Storage*, c10::Storage> outside_;  // real storages in use
   std::vector<at::Tensor> placeholders_;
   std::vector<engine::Storage*> inputs_;  // in place of call.storages
 };

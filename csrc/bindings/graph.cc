@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "bindings/module.h"
-#include "device/current.h"
 #include "device/errors.h"
 
 namespace torch_tpu::bindings {
@@ -59,8 +58,10 @@ py::list to_list(std::vector<c10::IValue> values) {
 /// A capture in progress. Python enters it, runs the graph on its placeholders, and finishes it.
 class Session {
  public:
-  Session(std::shared_ptr<Graph> graph, const py::list& args)
-      : graph_(std::move(graph)), call_(graph_->call(values_of(args))), capture_(*graph_, call_) {}
+  Session(std::shared_ptr<Graph> graph, const py::list& args, bool adopts)
+      : graph_(std::move(graph)),
+        call_(graph_->call(values_of(args))),
+        capture_(*graph_, call_, adopts) {}
 
   py::list placeholders() const {
     py::list out;
@@ -69,8 +70,8 @@ class Session {
     }
     return out;
   }
-  void enter() { instead_.emplace(capture_.capture().device()); }
-  void exit() { instead_.reset(); }
+  void enter() { scope_.emplace(capture_); }
+  void exit() { scope_.reset(); }
   std::string problem() { return capture_.capture().problem(); }
   void finish(const py::list& results) {
     device::translated(graph_->name().c_str(), [&] { capture_.finish(values_of(results)); });
@@ -80,7 +81,7 @@ class Session {
   std::shared_ptr<Graph> graph_;
   GraphCall call_;
   GraphCapture capture_;
-  std::optional<device::DeviceInstead> instead_;
+  std::optional<GraphCapture::Scope> scope_;
 };
 
 /// The results, or None if these arguments need a capture.
@@ -100,7 +101,8 @@ void bind_graph(py::module_& m) {
       .def(py::init<std::string, std::vector<bool>, c10::DeviceIndex>())
       .def("run", torch::wrap_pybind_function(run));
   py::class_<Session>(m, "Capture")
-      .def(py::init<std::shared_ptr<Graph>, const py::list&>())
+      .def(py::init<std::shared_ptr<Graph>, const py::list&, bool>(), py::arg("graph"),
+           py::arg("args"), py::arg("adopts") = false)
       .def("placeholders", &Session::placeholders)
       .def("enter", &Session::enter)
       .def("exit", &Session::exit)

@@ -2,17 +2,15 @@
 
 #include <c10/util/Exception.h>
 
-#include <utility>
-
 #include "device/errors.h"
 #include "device/thread_defaults.h"
+#include "engine/capture.h"
 #include "engine/config.h"
 
 namespace torch_tpu::device {
 namespace {
 
 thread_local c10::DeviceIndex current = 0;
-thread_local engine::Device* instead = nullptr;
 
 [[noreturn]] void refuse(int index, int count) {
   if (count == 0) {
@@ -57,16 +55,14 @@ engine::Device& engine_device(c10::DeviceIndex index) {
     if (wanted >= runtime.device_count()) [[unlikely]] {
       refuse(wanted, runtime.device_count());
     }
-    if (instead && instead->index() == wanted) [[unlikely]]
-      return *instead;
+    engine::Capture* capture = engine::Capture::current();
+    if (capture && capture->target().index() == wanted) [[unlikely]] {
+      return capture->device();
+    }
     return runtime.device(wanted);
   } catch (...) {
     rethrow_as_torch_error(nullptr);
   }
 }
-
-DeviceInstead::DeviceInstead(engine::Device& device) : before_(std::exchange(instead, &device)) {}
-
-DeviceInstead::~DeviceInstead() { instead = before_; }
 
 }  // namespace torch_tpu::device

@@ -15,20 +15,8 @@ c10::DeviceIndex current_device() noexcept;
 void set_current_device(c10::DeviceIndex index);
 void set_current_device_unchecked(c10::DeviceIndex index) noexcept;
 /// The engine's device with this index (-1: the current one). Starts the runtime; throws torch
-/// errors that say what is wrong: no plugin, no such device.
+/// errors that say what is wrong: no plugin, no such device. While the thread captures a graph on
+/// this device: the capture's device.
 engine::Device& engine_device(c10::DeviceIndex index);
-
-/// While it lives, engine_device() gives this device in place of the one with its index, on this
-/// thread: operators that make tensors make them there.
-class DeviceInstead {
- public:
-  explicit DeviceInstead(engine::Device& device);
-  ~DeviceInstead();
-  DeviceInstead(const DeviceInstead&) = delete;
-  DeviceInstead& operator=(const DeviceInstead&) = delete;
-
- private:
-  engine::Device* before_;
-};
 
 }  // namespace torch_tpu::device

@@ -67,15 +67,26 @@ size_t words_of(const Trace& trace, size_t param) {
 void CaptureRecorder::record(const std::shared_ptr<Program>& program,
                              std::span<Storage* const> slots, const uint32_t* words,
                              std::span<Storage* const> fresh) {
-  for (const Storage* storage : slots) {
-    if (&storage->device == &device_) continue;
+  std::vector<Storage*> inside;
+  for (Storage* storage : slots) {
+    inside.push_back(&storage->device == &device_ ? storage : stand_in(storage));
+  }
+  Recorder::record(program, inside, words, fresh);
+  for (const Output& output : program->outputs) {
+    if (output.kind == Output::Kind::Slot) updated_.push_back(inside[output.index]);
+  }
+}
+
+Storage* CaptureRecorder::stand_in(Storage* storage) {
+  if (!adopts_) {
     problem_ = "it uses a tensor that is not one of its inputs";
     throw std::runtime_error(problem_);
   }
-  Recorder::record(program, slots, words, fresh);
-  for (const Output& output : program->outputs) {
-    if (output.kind == Output::Kind::Slot) updated_.push_back(slots[output.index]);
+  for (const auto& [real, inside] : adopted_) {
+    if (real == storage) return inside;
   }
+  adopted_.emplace_back(storage, allocate_storage(device_, storage->nbytes, storage->base));
+  return adopted_.back().second;
 }
 
 void CaptureRecorder::flush() {
@@ -85,9 +96,21 @@ void CaptureRecorder::flush() {
 
 // ---- captures
 
-Capture::Capture(Device& target) : target_(target), device_(CaptureDevices::get().take(target)) {}
+thread_local Capture* current_capture = nullptr;
+
+Capture::Capture(Device& target, bool adopts)
+    : target_(target), device_(CaptureDevices::get().take(target)) {
+  recorder().adopts_ = adopts;
+}
+
+Capture* Capture::current() { return current_capture; }
+
+Capture::Scope::Scope(Capture& capture) : before_(std::exchange(current_capture, &capture)) {}
+
+Capture::Scope::~Scope() { current_capture = before_; }
 
 Capture::~Capture() {
+  std::vector<std::pair<Storage*, Storage*>> adopted;
   {
     const auto lock = device_->lock();
     CaptureRecorder& recorder = this->recorder();
@@ -98,7 +121,9 @@ Capture::~Capture() {
     recorder.drop(recorder.nodes_.size());
     recorder.problem_.clear();
     recorder.updated_.clear();
+    adopted = std::exchange(recorder.adopted_, {});
   }
+  for (const auto& pair : adopted) free_storage(pair.second);
   CaptureDevices::get().give_back(std::move(device_));
 }
 
@@ -112,6 +137,13 @@ void Capture::refuse(const std::string& problem) {
 std::string Capture::problem() {
   const auto lock = device_->lock();
   return recorder().problem_;
+}
+
+std::vector<Storage*> Capture::adopted() {
+  const auto lock = device_->lock();
+  std::vector<Storage*> real;
+  for (const auto& pair : recorder().adopted_) real.push_back(pair.first);
+  return real;
 }
 
 bool Capture::makes(const Storage& storage) {
@@ -147,6 +179,7 @@ CapturedGraph Capture::finish(std::span<Storage* const> inputs, std::span<Storag
   std::vector<bool> unwanted(graph.num_slots, true);
   for (size_t s = 0; s < graph.num_slots; ++s) local[s] = static_cast<int>(s);
   for (const Storage* storage : inputs) graph.inputs.push_back(storage->slot);
+  for (const auto& pair : recorder.adopted_) graph.inputs.push_back(pair.second->slot);
   for (const Storage* storage : outputs) graph.outputs.push_back(storage->slot);
   for (const auto* slots : {&graph.inputs, &graph.outputs}) {
     for (int slot : *slots) {

@@ -13,7 +13,8 @@
 
 namespace torch_tpu::engine {
 
-/// Records all and runs nothing. Whoever needs a value on the host gets an error.
+/// Records all and runs nothing. Whoever needs a value on the host gets an error. Storages of the
+/// real device are refused, or adopted: they become inputs, with stand-ins in their place.
 class CaptureRecorder final : public Recorder {
  public:
   explicit CaptureRecorder(Device& device) : Recorder(device) {}
@@ -24,7 +25,11 @@ class CaptureRecorder final : public Recorder {
 
  private:
   friend class Capture;
-  std::string problem_;                  // why the graph cannot be captured
+  Storage* stand_in(Storage* storage);
+
+  bool adopts_ = false;
+  std::vector<std::pair<Storage*, Storage*>> adopted_;  // real ones and their stand-ins
+  std::string problem_;                                 // why the graph cannot be captured
   std::vector<const Storage*> updated_;  // from outside of the graph, by its operators
 };
 
@@ -73,10 +78,25 @@ class CapturedPrograms {
 /// Allocations there cost no memory. What was not finished is forgotten.
 class Capture {
  public:
-  explicit Capture(Device& target);
+  /// `adopts`: storages of the real device that the graph uses become inputs of it.
+  Capture(Device& target, bool adopts);
   ~Capture();
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
+
+  /// Within a scope, the operators of this thread are recorded.
+  class Scope {
+   public:
+    explicit Scope(Capture& capture);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Capture* before_;
+  };
+  /// The capture that this thread is in the scope of, or null.
+  static Capture* current();
 
   Device& device() { return *device_; }
   Device& target() { return target_; }
@@ -85,10 +105,12 @@ class Capture {
   /// Empty if nothing is in the way so far.
   std::string problem();
 
+  /// Real storages that the graph uses, so far.
+  std::vector<Storage*> adopted();
   /// True if a recorded operator makes this storage's value, or a part of it.
   bool makes(const Storage& storage);
   /// Makes a program of what was recorded, which takes and gives the values of these storages, or
-  /// finds it among the earlier ones. Blocks.
+  /// finds it among the earlier ones. Adopted storages are inputs after the others. Blocks.
   CapturedGraph finish(std::span<Storage* const> inputs, std::span<Storage* const> outputs,
                        const std::string& name, CapturedPrograms& earlier);
 

@@ -70,6 +70,9 @@ std::unique_lock<std::mutex> Device::lock() {
 }
 
 std::unique_lock<std::mutex> Device::lock_value(Storage& storage) {
+  if (Capture* capture = Capture::current(); capture && &capture->device() != this) {
+    capture->refuse("it reads or replaces a tensor's values from the host while it runs");
+  }
   auto held = lock();
   if (storage.slot >= 0) recorder_->flush();
   return held;

@@ -88,8 +88,37 @@ def _register_backend(module: ModuleType) -> None:
     module.register_backend(compiler_fn=tpu, name="tpu")
 
 
+def _register_fakes(module: ModuleType) -> None:
+    """Results of operators that PyTorch's meta kernels refuse though the device has them."""
+
+    @module.register_op_impl(torch.ops.aten._grouped_mm.default)
+    def grouped_mm(
+        fake_mode: Any,
+        func: Any,
+        a: torch.Tensor,
+        b: torch.Tensor,
+        offs: torch.Tensor | None = None,
+        bias: torch.Tensor | None = None,
+        out_dtype: torch.dtype | None = None,
+    ) -> Any:
+        # The meta kernel takes bfloat16 only.
+        if a.device.type != "tpu" or offs is None or a.dtype != b.dtype:
+            return NotImplemented
+        if a.dim() == 2 and b.dim() == 2:
+            sizes = [offs.size(0), a.size(0), b.size(1)]
+        else:
+            sizes = [a.size(0) if a.dim() == 2 else a.size(1), b.size(-1)]
+        dtype = out_dtype or a.dtype
+        align = 16 // dtype.itemsize  # rows begin at multiples of 16 bytes
+        row = (sizes[-1] + align - 1) // align * align
+        strides = [row, 1] if len(sizes) == 2 else [sizes[1] * row, row, 1]
+        with fake_mode:
+            return torch.empty_strided(sizes, strides, dtype=dtype, device=a.device)
+
+
 def register_when_imported() -> None:
     """Arranges for all to be registered as soon as torch imports the places for them."""
     when_imported("torch._dynamo.device_interface", _install)
     when_imported("torch._dynamo.backends.registry", _register_backend)
+    when_imported("torch._subclasses.fake_impls", _register_fakes)
     when_imported("torch._functorch._aot_autograd.utils", _register_generators)

@@ -30,6 +30,7 @@ Table amp_table();
 Table fake_quantize_table();
 // contraction
 Table matmul_table();
+Table grouped_mm_table();
 Table linalg_table();
 Table lu_table();
 Table householder_table();

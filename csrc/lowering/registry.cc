@@ -28,6 +28,7 @@ Table collect() {
            amp_table,
            fake_quantize_table,
            matmul_table,
+           grouped_mm_table,
            linalg_table,
            lu_table,
            householder_table,

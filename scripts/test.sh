@@ -26,6 +26,7 @@ need_gtest
 build=build/tests
 cmake -S . -B "$build" -G Ninja -DBUILD_TESTING=ON -DPython_EXECUTABLE="$VENV/bin/python" >/dev/null
 run_cpp_tests "$build"
+export TORCH_TPU_TEST_FAULT_PLUGIN="$PWD/$build/tests/pjrt/libfault_plugin.so"
 
 say "Python tests"
 # Not in the repository's root, where the sources would hide the installed package.

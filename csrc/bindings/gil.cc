@@ -3,6 +3,7 @@
 
 #include "bindings/module.h"
 #include "engine/compile_log.h"
+#include "engine/memory_history.h"
 #include "engine/runtime.h"
 
 namespace torch_tpu::bindings {
@@ -28,14 +29,19 @@ std::string& own_folder() {
   return *folder;
 }
 
+bool is_ours(const std::string& file) {
+  return file.starts_with(torch_folder()) || file.starts_with(own_folder());
+}
+
+std::string file_of(const py::object& frame) {
+  return frame.attr("f_code").attr("co_filename").cast<std::string>();
+}
+
 /// "file:line" of the innermost frame that is the user's; "" if there is none.
 std::string line_of(py::object frame) {
-  while (!frame.is_none()) {
-    const auto file = frame.attr("f_code").attr("co_filename").cast<std::string>();
-    if (!file.starts_with(torch_folder()) && !file.starts_with(own_folder())) {
-      return file + ":" + std::to_string(frame.attr("f_lineno").cast<int>());
-    }
-    frame = frame.attr("f_back");
+  for (; !frame.is_none(); frame = frame.attr("f_back")) {
+    const std::string file = file_of(frame);
+    if (!is_ours(file)) return file + ":" + std::to_string(frame.attr("f_lineno").cast<int>());
   }
   return "";
 }
@@ -48,25 +54,45 @@ bool is_ending() {
 #endif
 }
 
-/// Programs are compiled with the GIL released, and in threads without any frame: those of the
-/// autograd engine work for a thread that waits in backward(), which is nearly always the main
-/// thread.
-std::string python_line() {
-  if (!Py_IsInitialized() || is_ending()) return "";
+/// What `read` makes of this thread's frame, or of the main thread's if this one has none: the
+/// threads of the autograd engine work for one that waits in backward(), which is nearly always the
+/// main one. `read` gets the frame and whether it is another thread's.
+///
+/// Takes the GIL, which calls of operators do not have.
+template <class T>
+T of_frame(T (*read)(py::object, bool)) {
+  if (!Py_IsInitialized() || is_ending()) return {};
   const py::gil_scoped_acquire gil;
   const py::error_scope pending;
   try {
     if (PyFrameObject* frame = PyEval_GetFrame()) {
-      return line_of(py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(frame)));
+      return read(py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(frame)), false);
     }
     const py::object main = py::module_::import("threading").attr("main_thread")().attr("ident");
     const py::dict frames = py::module_::import("sys").attr("_current_frames")();
-    if (!frames.contains(main)) return "";
-    const std::string line = line_of(frames[main]);
-    return line.empty() ? "" : line + " (from another thread, such as that of backward())";
+    return frames.contains(main) ? read(frames[main], true) : T{};
   } catch (const py::error_already_set&) {
-    return "";  // a report is not worth an error
+    return {};  // a report is not worth an error
   }
+}
+
+std::string python_line() {
+  return of_frame<std::string>([](py::object frame, bool is_other) {
+    const std::string line = line_of(std::move(frame));
+    return line.empty() || !is_other ? line
+                                     : line + " (from another thread, such as that of backward())";
+  });
+}
+
+engine::Frames python_frames() {
+  return of_frame<engine::Frames>([](py::object frame, bool) -> engine::Frames {
+    std::vector<engine::Frame> frames;
+    for (; !frame.is_none(); frame = frame.attr("f_back")) {
+      frames.push_back({file_of(frame), frame.attr("f_lineno").cast<int>(),
+                        frame.attr("f_code").attr("co_name").cast<std::string>()});
+    }
+    return std::make_shared<const std::vector<engine::Frame>>(std::move(frames));
+  });
 }
 
 std::string folder_of(const std::string& file) { return file.substr(0, file.rfind('/') + 1); }
@@ -78,6 +104,7 @@ void install_interpreter_hooks(const py::module_& m) {
   own_folder() = folder_of(m.attr("__file__").cast<std::string>());
   engine::set_wait_hooks({&release_gil, &take_gil});
   engine::set_caller_hook(&python_line);
+  engine::set_frames_hook(&python_frames);
 }
 
 }  // namespace torch_tpu::bindings

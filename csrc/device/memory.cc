@@ -40,7 +40,7 @@ MemoryStats memory_stats(c10::DeviceIndex index) {
   stats.bytes.allocated = now.allocated_total - then.allocated_total;
   stats.bytes.freed = now.freed_total - then.freed_total;
   stats.count.current = now.allocations - now.frees;
-  stats.count.peak = stats.count.current;
+  stats.count.peak = now.peak_count;
   stats.count.allocated = now.allocations - then.allocations;
   stats.count.freed = now.frees - then.frees;
   stats.out_of_memory = now.out_of_memory - then.out_of_memory;

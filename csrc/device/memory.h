@@ -11,7 +11,7 @@ namespace torch_tpu::device {
 
 struct MemoryStats {
   c10::CachingAllocator::Stat bytes;  // of storages
-  c10::CachingAllocator::Stat count;  // of storages; its peak is not kept
+  c10::CachingAllocator::Stat count;  // of storages
   int64_t out_of_memory = 0;
 };
 

@@ -2,7 +2,10 @@
 
 #include <sys/sysinfo.h>
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -25,6 +28,8 @@ namespace {
 /// costs tens of microseconds whatever the size.
 constexpr size_t kDirectReadBytes = 64 << 10;
 
+constexpr const char* kRemedy = "Free tensors that are no longer needed, or use smaller ones.";
+
 int64_t limit_of(const pjrt::Device& device, bool is_host) {
   if (config().memory_limit > 0) return config().memory_limit;
   if (const auto stats = device.memory_stats(); stats && stats->bytes_limit)
@@ -40,9 +45,13 @@ std::unique_ptr<Recorder> recorder_of(Device& device, Schedule schedule) {
   return std::make_unique<FusedRecorder>(device);
 }
 
-std::string gib(int64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
+std::string text_of(int64_t bytes) {
+  constexpr std::array<const char*, 5> kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  auto size = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; size >= 1024 && unit + 1 < kUnits.size(); ++unit) size /= 1024;
+  char text[48];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.2f %s", size, kUnits[unit]);
   return text;
 }
 
@@ -86,6 +95,7 @@ MemoryCounters Device::memory() {
 void Device::reset_peak_memory() {
   std::lock_guard lock(memory_mutex_);
   memory_.peak_allocated = memory_.allocated;
+  memory_.peak_count = memory_.allocations - memory_.frees;
 }
 
 double Device::memory_fraction() {
@@ -98,17 +108,47 @@ void Device::set_memory_fraction(double fraction) {
   memory_fraction_ = fraction;
 }
 
+int64_t Device::usable() const {
+  if (memory_fraction_ >= 1) return memory_limit_;
+  return static_cast<int64_t>(static_cast<double>(memory_limit_) * memory_fraction_);
+}
+
 void Device::require_room(int64_t bytes) {
-  const int64_t limit =
-      memory_fraction_ < 1
-          ? static_cast<int64_t>(static_cast<double>(memory_limit_) * memory_fraction_)
-          : memory_limit_;
-  if (bytes <= limit - memory_.allocated) return;
+  if (bytes <= usable() - memory_.allocated) return;
   ++memory_.out_of_memory;
-  throw OutOfDeviceMemory(
-      "tpu:" + std::to_string(index_) + " is out of memory: tried to allocate " + gib(bytes) +
-      ", but " + gib(memory_.allocated) + " of " + gib(limit) +
-      " are in use. Free tensors that are no longer " + "needed, or use smaller ones.");
+  throw OutOfDeviceMemory("tpu:" + std::to_string(index_) +
+                          " is out of memory: tried to allocate " + text_of(bytes) + ", but " +
+                          usage_now() + ". " + kRemedy);
+}
+
+void Device::throw_out_of_memory(const std::string& problem) {
+  std::lock_guard lock(memory_mutex_);
+  ++memory_.out_of_memory;
+  throw OutOfDeviceMemory("tpu:" + std::to_string(index_) + " is out of memory: " + problem + ". " +
+                          usage_now() + ". " + kRemedy);
+}
+
+std::string Device::usage() {
+  std::lock_guard lock(memory_mutex_);
+  return usage_now();
+}
+
+std::string Device::usage_now() const {
+  std::map<size_t, size_t> counts;  // of storages by their size
+  for (const Storage* s = live_; s; s = s->next) ++counts[s->nbytes];
+  std::vector<std::pair<size_t, size_t>> largest(counts.begin(), counts.end());
+  std::ranges::sort(largest, std::ranges::greater(),
+                    [](const auto& holder) { return holder.first * holder.second; });
+  std::string text = text_of(memory_.allocated) + " of " + text_of(usable()) + " are in use by " +
+                     std::to_string(memory_.allocations - memory_.frees) + " tensors";
+  constexpr size_t kMost = 5;
+  for (size_t i = 0; i < std::min(largest.size(), kMost); ++i) {
+    const auto [bytes, count] = largest[i];
+    if (bytes == 0) break;
+    text +=
+        (i ? ", " : ": ") + std::to_string(count) + " of " + text_of(static_cast<int64_t>(bytes));
+  }
+  return largest.size() > kMost ? text + ", ..." : text;
 }
 
 void Device::check_room(const Type& type) {
@@ -137,6 +177,7 @@ void Device::add(Storage& storage) {
   std::lock_guard lock(memory_mutex_);
   grow(storage.nbytes);
   ++memory_.allocations;
+  memory_.peak_count = std::max(memory_.peak_count, memory_.allocations - memory_.frees);
   storage.serial = ++serial_;
   storage.next = live_;
   if (live_) live_->previous = &storage;
@@ -203,8 +244,10 @@ std::vector<std::pair<uintptr_t, size_t>> Device::storages() {
 
 pjrt::Buffer Device::upload(const void* data, const Type& type) {
   refuse_bad_fork();
-  return client_.buffer_from_host(data, to_pjrt(type.dtype), type.dims, {}, device_,
-                                  pjrt::HostBufferSemantics::ImmutableOnlyDuringCall);
+  return with_room([&] {
+    return client_.buffer_from_host(data, to_pjrt(type.dtype), type.dims, {}, device_,
+                                    pjrt::HostBufferSemantics::ImmutableOnlyDuringCall);
+  });
 }
 
 void Device::download(Storage& storage, void* dst) {

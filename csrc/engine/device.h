@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/fork.h"
+#include "engine/room.h"
 #include "engine/storage.h"
 #include "pjrt/client.h"
 
@@ -36,6 +37,7 @@ class DeviceIndexError : public std::runtime_error {
 struct MemoryCounters {
   int64_t allocated = 0, peak_allocated = 0;
   int64_t allocations = 0, frees = 0;  // number of storages
+  int64_t peak_count = 0;              // of storages at once
   int64_t allocated_total = 0, freed_total = 0;
   int64_t out_of_memory = 0;
 };
@@ -93,6 +95,20 @@ class Device {
   /// Throws OutOfDeviceMemory if a new value of this type would not fit.
   void check_room(const stablehlo::Type& type);
   void change_size(Storage& storage, size_t nbytes);
+  /// What storages take, and the five sizes that take most: "1.50 GiB of 2.00 GiB are in use by 12
+  /// tensors: 3 of 400.00 MiB, ...".
+  std::string usage();
+  /// Runs an action of the plugin that needs device memory, as engine::with_room() does. Throws
+  /// OutOfDeviceMemory, saying who has the memory, if there is still none.
+  template <class F>
+  auto with_room(const F& action) -> decltype(action()) {
+    try {
+      return engine::with_room(action);
+    } catch (const pjrt::Error& error) {
+      if (error.code() != pjrt::Code::ResourceExhausted) throw;
+      throw_out_of_memory(error.what());
+    }
+  }
   /// The live storage of this device that the address is within, or null. Walks all storages.
   Storage* find(uintptr_t address);
   /// (address, bytes) of each live storage.
@@ -135,6 +151,9 @@ class Device {
   std::mutex memory_mutex_;
   // memory_mutex_ is held
   void require_room(int64_t bytes);
+  int64_t usable() const;
+  std::string usage_now() const;
+  [[noreturn]] void throw_out_of_memory(const std::string& problem);
   void grow(size_t bytes);
   void shrink(size_t bytes);
   MemoryCounters memory_;

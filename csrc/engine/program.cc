@@ -12,6 +12,8 @@
 #include "engine/compile_log.h"
 #include "engine/config.h"
 #include "engine/disk_cache.h"
+#include "engine/program_cache.h"
+#include "engine/room.h"
 #include "engine/runtime.h"
 #include "engine/sha256.h"
 #include "engine/sites.h"
@@ -111,8 +113,9 @@ Executable executable_of(const Program& program) {
   if (config().log_programs) std::fputs(program.text.c_str(), stderr);
   bool from_disk = false;
   const auto start = std::chrono::steady_clock::now();
-  auto made =
-      std::make_shared<const pjrt::LoadedExecutable>(compile_or_load(program.text, from_disk));
+  auto made = with_room([&] {
+    return std::make_shared<const pjrt::LoadedExecutable>(compile_or_load(program.text, from_disk));
+  });
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   live.add(program.text, made);
   note_compile(program.trace, took.count(), from_disk);
@@ -136,6 +139,8 @@ bool has_ended(const PJRT_Api* api, PJRT_Buffer* output) {
 }
 
 }  // namespace
+
+size_t release_caches() { return ProgramCache::get().release_unused(); }
 
 std::shared_ptr<Program> make_program(Trace trace, const std::string& site_name) {
   static std::atomic<uint64_t> last_id{0};
@@ -196,7 +201,9 @@ void run(Program& program, Device& device, std::span<Storage* const> slots, cons
         break;
     }
   }
-  program.executable->execute(args.data(), num_operands, outs.data(), device.pjrt().raw());
+  device.with_room([&] {
+    program.executable->execute(args.data(), num_operands, outs.data(), device.pjrt().raw());
+  });
   counters().executions.fetch_add(1, std::memory_order_relaxed);
   const PJRT_Api* api = device.client().api();
   if (reads_words && operand_words.watches() && !has_ended(api, outs[0])) {

@@ -144,6 +144,19 @@ void ProgramCache::clear() {
   rebuild(buckets_.size());
 }
 
+size_t ProgramCache::release_unused() {
+  std::vector<std::shared_ptr<Program>> dropped;  // destroyed without the mutex
+  std::lock_guard lock(mutex_);
+  for (const auto& entry : entries_) {
+    if (entry->program.use_count() != 1) continue;
+    dropped.push_back(std::move(entry->program));
+    entry->is_evicted = true;
+  }
+  std::erase_if(entries_, [](const auto& entry) { return entry->is_evicted; });
+  rebuild(buckets_.size());
+  return dropped.size();
+}
+
 size_t ProgramCache::size() {
   std::lock_guard lock(mutex_);
   return entries_.size();

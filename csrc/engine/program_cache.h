@@ -33,6 +33,8 @@ class ProgramCache {
   /// The program that was made last; null if there is none.
   std::shared_ptr<Program> newest();
   void clear();
+  /// Drops the programs that nobody uses; gives their number.
+  size_t release_unused();
   size_t size();
 
  private:

@@ -7,6 +7,7 @@
 
 #include "engine/address.h"
 #include "engine/device.h"
+#include "engine/memory_history.h"
 
 namespace torch_tpu::engine {
 
@@ -48,6 +49,7 @@ Storage* allocate_storage(Device& device, size_t nbytes, Type base) {
   device.add(*storage);
   storage->set_base(std::move(base));
   storage->address = reserve_address(nbytes);
+  note_allocation(device.index(), storage->address, nbytes);
   return storage.release();
 }
 
@@ -56,6 +58,7 @@ Storage* allocate_storage(Device& device, const Type& base) {
 }
 
 void free_storage(Storage* storage) {
+  note_free(storage->device.index(), storage->address, storage->nbytes);
   release_address(storage->address, storage->nbytes);
   if (storage->device.remove(*storage)) delete storage;
 }
@@ -74,6 +77,9 @@ void resize_storage(Storage& storage, size_t nbytes) {
       std::memset(bytes.get() + nbytes, 0, storage.base_bytes - nbytes);
   }
   device.change_size(storage, nbytes);
+  const uintptr_t address = reserve_address(nbytes);
+  note_free(device.index(), storage.address, old_bytes);
+  note_allocation(device.index(), address, nbytes);
   const auto lock = device.lock();
   // Keep the dtype, so that the tensor that resizes finds its own elements.
   const int64_t width = stablehlo::byte_size(storage.base.dtype);
@@ -85,7 +91,7 @@ void resize_storage(Storage& storage, size_t nbytes) {
   storage.set_base(std::move(base));
   storage.value = std::move(value);
   release_address(storage.address, old_bytes);
-  storage.address = reserve_address(nbytes);
+  storage.address = address;
 }
 
 void ensure_value(Storage& storage) {

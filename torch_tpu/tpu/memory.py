@@ -7,6 +7,7 @@ Counted are the bytes of tensors' storages. Nothing is kept back when a tensor d
 from __future__ import annotations
 
 import pickle
+import textwrap
 from collections import OrderedDict
 from typing import Any
 
@@ -33,6 +34,10 @@ __all__ = [
     "reset_max_memory_cached",
     "reset_peak_memory_stats",
 ]
+
+
+# sys.maxsize is PyTorch's default, and grows until the machine is full.
+_MOST_ENTRIES = 1 << 20
 
 
 def _stats(device: Any) -> dict[str, Any]:
@@ -145,52 +150,79 @@ def get_allocator_backend() -> str:
     return "pjrt"
 
 
-def _human(value: int) -> str:
-    size = float(value)
-    for unit in ("B  ", "KiB", "MiB", "GiB"):
-        if abs(size) < 10240 or unit == "GiB":
+def _size(value: int, like: int) -> str:
+    """The bytes in the unit that suits `like`, as PyTorch's summary writes them."""
+    unit = "B  "
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if like < 768 * 1024:
             break
-        size /= 1024
-    return f"{size:.0f} {unit}"
+        unit, value, like = larger, value // 1024, like // 1024
+    return f"{value:6d} {unit}"
+
+
+def _count(value: int, like: int) -> str:
+    unit = " "
+    for larger in ("K", "M"):
+        if like < 750 * 1000:
+            break
+        unit, value, like = larger, value // 1000, like // 1000
+    return f"{value:7d} {unit} "
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """The statistics as a table.
+    """The statistics as a table, laid out as that of ``torch.cuda.memory_summary``, and who takes
+    most.
 
     Args:
         device: None means the current device.
-        abbreviated: accepted; the table is short.
+        abbreviated: leaves out who takes most.
     """
     index = _get_device_index(device, optional=True)
     stats = C.memory_stats(index)
-    rows = [("Allocated memory", stats["bytes"], _human), ("Allocations", stats["count"], str)]
-    line = "|" + "=" * 75 + "|"
-    text = [
-        line,
-        f"|{f'tpu:{index} memory summary':^75}|",
-        f"|{'out of memory: ' + str(stats['out_of_memory']):^75}|",
-        line,
-        f"|{'Metric':^18}|{'Current':^13}|{'Peak':^13}|{'Total':^13}|{'Freed':^14}|",
-        line,
+    rows = [
+        ("Allocated memory", stats["bytes"], _size),
+        ("TPU reserved memory", stats["bytes"], _size),
+        ("Allocations", stats["count"], _count),
+        ("TPU reserved segments", stats["count"], _count),
+    ]
+    columns = ("current", "peak", "allocated", "freed")
+    thick, thin = "=" * 75, "-" * 75
+    ooms = f"TPU OOMs: {stats['out_of_memory']}"
+    lines = [
+        thick,
+        f"{f'PyTorch TPU memory summary, device ID {index}':^75}",
+        thin,
+        f"{ooms:^75}",
+        thick,
+        "        Metric         | Cur Usage  | Peak Usage | Tot Alloc  | Tot Freed  ",
     ]
     for name, stat, shown in rows:
-        cells = [shown(stat[key]) for key in ("current", "peak", "allocated", "freed")]
-        text.append(f"|{name:<18}|{cells[0]:>12} |{cells[1]:>12} |{cells[2]:>12} |{cells[3]:>13} |")
-    text.append(line)
-    return "\n".join(text) + "\n"
+        cells = " | ".join(shown(stat[column], stat[column]) for column in columns)
+        lines += [thin, f" {name:<21} | {cells} "]
+    lines.append(thick)
+    if not abbreviated and C.started():
+        lines += [f" {line:<74}" for line in textwrap.wrap(C.memory_usage(index), 73)]
+        lines.append(thick)
+    return "|" + "|\n|".join(lines) + "|\n"
 
 
 # ---- snapshots, in the form that PyTorch's memory visualizer reads
 
 
 def memory_snapshot(device: Any = None) -> list[dict[str, Any]]:
-    """The storages of all devices (or of one), each a segment with one block."""
+    """The storages of all devices (or of one), each a segment with one block. It has the frames of
+    its allocation if ``_record_memory_history`` was on."""
     if not C.started():
         return []
     if device is None:
         indices = list(range(C.device_count()))
     else:
         indices = [_get_device_index(device, optional=True)]
+    return [segment for index in indices for segment in _segments(index)]
+
+
+def _segments(index: int) -> list[dict[str, Any]]:
+    frames = C.allocation_frames(index)
     return [
         {
             "device": index,
@@ -203,31 +235,47 @@ def memory_snapshot(device: Any = None) -> list[dict[str, Any]]:
             "segment_type": "large",
             "segment_pool_id": (0, 0),
             "is_expandable": False,
-            "frames": [],
+            "frames": frames.get(address, []),
             "blocks": [
                 {
                     "address": address,
                     "size": size,
                     "requested_size": size,
                     "state": "active_allocated",
-                    "frames": [],
+                    "frames": frames.get(address, []),
                 }
             ],
         }
-        for index in indices
         for address, size in C.storages(index)
     ]
 
 
-def _record_memory_history(enabled: str | None = "all", *args: Any, **kwargs: Any) -> None:
-    """Accepted. Snapshots show what is allocated at their time, and hold no history of calls."""
+def _record_memory_history(
+    enabled: str | None = "all", *args: Any, max_entries: int = 1 << 16, **kwargs: Any
+) -> None:
+    """Starts to record who allocates and frees, for snapshots.
+
+    Args:
+        enabled: "all": allocations with their Python frames, and the events of the past. "state" is
+            the same here. None: stops, and forgets.
+        max_entries: so many events of each device are kept, the newest.
+
+    Other arguments of ``torch.cuda.memory._record_memory_history`` are accepted. What was recorded
+    before is forgotten.
+    """
+    if enabled not in ("all", "state", None):
+        raise ValueError(f'expected "all", "state" or None, got {enabled!r}')
+    if enabled is not None and max_entries < 1:
+        raise ValueError(f"max_entries must be positive, got {max_entries}")
+    C.record_memory_history(0 if enabled is None else min(max_entries, _MOST_ENTRIES))
 
 
 def _snapshot(device: Any = None, augment_with_fx_traces: bool = False) -> dict[str, Any]:
-    """A snapshot of memory, as ``torch.cuda.memory._snapshot`` gives it, without traces."""
+    """A snapshot of memory, as ``torch.cuda.memory._snapshot`` gives it: what is allocated, and, if
+    history is recorded, what was allocated and freed."""
     return {
         "segments": memory_snapshot(device),
-        "device_traces": [[] for _ in range(C.device_count())],
+        "device_traces": [C.memory_events(index) for index in range(C.device_count())],
         "allocator_settings": {},
         "external_annotations": [],
     }

@@ -179,19 +179,22 @@ def sweep(options: argparse.Namespace) -> None:
 def judge(result: dict[str, Any], failing: dict, errors: dict) -> tuple[str, dict[str, str]]:
     """(the column of the table, what is new): "expected" if all that differs is listed. With all
     samples, what is listed must differ."""
+    from opinfo_runner import reasons_of
+
     status, failures = result["status"], result.get("failures", {})
     if status in ("crash", "timeout"):
         failures = {result["form"]: f"{status}: {result['text']}"}
     if result["form"] == ERRORS:
         expected = errors.get(result["op"], {})
     else:
-        expected = failing.get(f"{result['op']} [{result['dtype']}]", {})
+        expected = reasons_of(failing, result["op"], result["dtype"])
     new = {what: text for what, text in failures.items() if what not in expected}
     if new:
         return "failed", new
     if failures:
         return "expected", {}
-    if result["form"] in expected and status == "passed" and result["samples"] is None:
+    listed = failing.get(f"{result['op']} [{result['dtype']}]", {})
+    if result["form"] in listed and status == "passed" and result["samples"] is None:
         return "failed", {result["form"]: "listed as an expected failure, but passes"}
     if result.get("fallbacks"):
         return "fallback", {}

@@ -275,7 +275,9 @@ void run_form(const Form& form, Stack& stack) {
     run_once(form, stack);
   } catch (const NeedsResize& needed) {
     for (const Resize& resize : needed.resizes) {
-      at::native::resize_output(arguments_of(form, stack)[resize.out_arg].toTensor(), resize.sizes);
+      const at::Tensor& out = arguments_of(form, stack)[resize.out_arg].toTensor();
+      at::native::resize_output(out, resize.sizes);
+      out.as_strided_(resize.sizes, resize.strides);
     }
     run_form(form, stack);
   } catch (const c10::Error&) {

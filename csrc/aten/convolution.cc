@@ -67,6 +67,13 @@ void check_fits(const at::Tensor& input, const at::Tensor& weight, const Geometr
               "). Kernel size can't be greater than actual input size");
 }
 
+/// One-dimensional inputs are two-dimensional ones to the CPU.
+std::vector<int64_t> shape_of_check(const at::Tensor& input) {
+  std::vector<int64_t> sizes = input.sizes().vec();
+  if (input.dim() == 3) sizes.insert(sizes.begin() + 2, 1);
+  return sizes;
+}
+
 /// The checks of at::convolution, and the shape of its result.
 std::vector<int64_t> checked_output_size(const at::Tensor& input, const at::Tensor& weight,
                                          const at::Tensor& bias, const Geometry& g) {
@@ -83,6 +90,9 @@ std::vector<int64_t> checked_output_size(const at::Tensor& input, const at::Tens
   const int64_t outputs = g.transposed ? weight.size(1) * g.groups : weight.size(0);
   check_bias(bias, weight, outputs);
   if (!g.transposed) check_fits(input, weight, g);
+  TORCH_CHECK(input.numel() > 0 || input.size(0) == 0 || input.size(1) == 0,
+              "Only zero batch or zero channel inputs are supported, but got input shape: ",
+              shape_of_check(input));
   std::vector<int64_t> size{input.size(0), outputs};
   for (int64_t i = 0; i < input.dim() - 2; ++i) {
     const int64_t in = input.size(i + 2), pad = 2 * at_dim(g.padding, i);
@@ -104,9 +114,11 @@ std::vector<int64_t> checked_output_size(const at::Tensor& input, const at::Tens
   return size;
 }
 
-/// As on the CPU: channels last if either operand is.
+/// As on the CPU: channels last if either operand is; in three dimensions only oneDNN's dtypes.
 at::MemoryFormat memory_format(const at::Tensor& input, const at::Tensor& weight) {
-  if (input.dim() == 5 && input.scalar_type() == at::kDouble) return at::MemoryFormat::Contiguous;
+  const at::ScalarType dtype = input.scalar_type();
+  const bool one_dnn = dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kHalf;
+  if (input.dim() == 5 && !one_dnn) return at::MemoryFormat::Contiguous;
   const at::MemoryFormat format = input.suggest_memory_format();
   return format == at::MemoryFormat::Contiguous ? weight.suggest_memory_format() : format;
 }

@@ -14,7 +14,7 @@
 
 #include <algorithm>
 
-#include "aten/native.h"
+#include "aten/compose.h"
 
 namespace torch_tpu::aten {
 namespace {
@@ -34,7 +34,7 @@ void check_info(const Tensor& info, const char* name) {
 void write_out(const Tensor& result, Tensor& out, const char* name, const char* function) {
   at::native::checkSameDevice(function, out, result, name);
   at::native::checkLinalgCompatibleDtype(function, out, result, name);
-  at::native::resize_output(out, result.sizes());
+  resize_for(result, out, /*structured=*/false);
   out.copy_(result);
 }
 

@@ -52,7 +52,7 @@ at::Tensor nonzero(const at::Tensor& self) {
 
 at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
   TORCH_CHECK(out.scalar_type() == at::kLong,
-              "nonzero: Expected out tensor to have scalar type Long but got scalar type ",
+              "nonzero: Expected out tensor to have scalar type Long but got scalar type",
               out.scalar_type());
   write_out(aten::nonzero(self), out);
   return out;

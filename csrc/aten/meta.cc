@@ -10,17 +10,32 @@
 #include <cstdlib>
 #include <new>
 #include <stdexcept>
+#include <string>
 
 namespace torch_tpu::aten {
 namespace {
 
-/// Above this many elements a call that the CPU takes would take it too long.
+/// Above this many elements a call that the CPU takes would take it too long: after an error, and
+/// for a call that may be right.
 constexpr int64_t kMostElements = int64_t{1} << 28;
+constexpr int64_t kMostElementsToAsk = int64_t{1} << 20;
 
-/// calloc gives large blocks as pages that take no memory until they are written.
+constexpr size_t kLarge = size_t{1} << 20;  // bytes
+
+class NoWarnings : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning&) override {}
+};
+
+/// Large ones cannot be resized: calloc gives them as pages that take no memory until they are
+/// written.
 at::Tensor cpu_zeros(const at::Tensor& like) {
   const size_t bytes =
       at::detail::computeStorageNbytes(like.sizes(), like.strides(), like.dtype().itemsize());
+  if (bytes <= kLarge) {
+    const auto options = at::TensorOptions(like.scalar_type());
+    return at::empty_strided(like.sizes(), like.strides(), options).zero_();
+  }
   void* memory = std::calloc(std::max<size_t>(bytes, 1), 1);
   if (memory == nullptr) throw std::bad_alloc();
   return at::from_blob(memory, like.sizes(), like.strides(), std::free,
@@ -39,6 +54,18 @@ int64_t elements(const c10::IValue& value) {
   } else if (value.isTensorList() || value.isOptionalTensorList()) {
     for (const c10::IValue& element : value.toListRef()) count += elements(element);
   }
+  return count;
+}
+
+/// Zeros stand for indices, but not for the pivots of LAPACK: those begin at 1.
+bool is_pivots(const c10::OperatorHandle& op, size_t argument) {
+  const std::string& name = op.schema().arguments().at(argument).name();
+  return name == "pivots" || name == "LU_pivots";
+}
+
+int64_t elements(c10::ArrayRef<c10::IValue> values) {
+  int64_t count = 0;
+  for (const c10::IValue& value : values) count += elements(value);
   return count;
 }
 
@@ -99,24 +126,55 @@ std::optional<torch::jit::Stack> run_on_meta(const c10::OperatorHandle& op,
   return stack;
 }
 
-void raise_cpu_error(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
-  if (!op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)) return;
-  int64_t count = 0;
-  for (const c10::IValue& argument : arguments) count += elements(argument);
-  if (count > kMostElements) return;
+std::optional<torch::jit::Stack> run_on_cpu(const c10::OperatorHandle& op,
+                                            c10::ArrayRef<c10::IValue> arguments) {
+  if (!op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)) return std::nullopt;
+  if (elements(arguments) > kMostElements) return std::nullopt;
+  NoWarnings handler;
+  const c10::WarningUtils::WarningHandlerGuard no_warnings(&handler);  // the call itself warns
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   StandIns on_cpu(c10::DeviceType::CPU);
   torch::jit::Stack stack;
   try {
-    for (const c10::IValue& argument : arguments) stack.push_back(on_cpu.of(argument));
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      stack.push_back(on_cpu.of(arguments[i]));
+      if (is_pivots(op, i)) stack.back().toTensor().fill_(1);
+    }
   } catch (const std::bad_alloc&) {
-    return;
+    return std::nullopt;
   }
   try {
     op.callBoxed(&stack);
   } catch (const std::runtime_error& error) {  // of a number that does not fit its dtype
     TORCH_CHECK(false, error.what());
+  }
+  return stack;
+}
+
+void raise_cpu_error(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+  run_on_cpu(op, arguments);
+}
+
+bool cpu_refuses(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+  try {
+    raise_cpu_error(op, arguments);
+  } catch (...) {
+    return true;
+  }
+  return false;
+}
+
+void ask_cpu(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+  if (elements(arguments) > kMostElementsToAsk) return;
+  try {
+    raise_cpu_error(op, arguments);
+  } catch (const c10::Error& error) {
+    // The device has more dtypes than the CPU's kernels, and finds wrong indices itself.
+    for (const char* words : {"not implemented for", "out of bounds", "not in the valid range"}) {
+      if (error.msg().find(words) != std::string::npos) return;
+    }
+    throw;
   }
 }
 

@@ -30,9 +30,21 @@ class StandIns {
 std::optional<torch::jit::Stack> run_on_meta(const c10::OperatorHandle& op,
                                              c10::ArrayRef<c10::IValue> arguments);
 
+/// The same on the CPU with zeros, whose values mean nothing. Nothing if the operator has no kernel
+/// there, or if the tensors are too large.
+std::optional<torch::jit::Stack> run_on_cpu(const c10::OperatorHandle& op,
+                                            c10::ArrayRef<c10::IValue> arguments);
+
 /// For a call that was refused. Throws what PyTorch's CPU kernel raises for these arguments, so
 /// that the error is the CPU's in type and words; returns if the CPU takes the call, or cannot
 /// tell.
 void raise_cpu_error(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
+
+/// For a call that PyTorch's meta kernels take, and its CPU kernel perhaps not. Throws what the CPU
+/// raises for these arguments with zeros; does not try a large call.
+void ask_cpu(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
+
+/// True if the CPU raises for these arguments with zeros.
+bool cpu_refuses(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
 
 }  // namespace torch_tpu::aten

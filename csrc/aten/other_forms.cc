@@ -29,7 +29,8 @@ at::Tensor narrow_copy(const at::Tensor& self, int64_t dim, c10::SymInt start, c
 at::Tensor& narrow_copy_out(const at::Tensor& self, int64_t dim, c10::SymInt start,
                             c10::SymInt length, at::Tensor& output) {
   TORCH_CHECK(self.dtype() == output.dtype());
-  return write_out(narrow_copy(self, dim, std::move(start), std::move(length)), output);
+  const at::Tensor result = narrow_copy(self, dim, std::move(start), std::move(length));
+  return output.resize_(result.sizes()).copy_(result);
 }
 
 // ---- pooling
@@ -54,11 +55,17 @@ at::Tensor& adaptive_avg_pool3d_backward_out(const at::Tensor& grad, const at::T
 using ThreeOuts = std::tuple<at::Tensor&, at::Tensor&, at::Tensor&>;
 using FourOuts = std::tuple<at::Tensor&, at::Tensor&, at::Tensor&, at::Tensor&>;
 
+void check_dtype(const at::Tensor& out, const at::Tensor& input) {
+  TORCH_CHECK(out.scalar_type() == input.scalar_type(), "expected scalar type ",
+              input.scalar_type(), " but found ", out.scalar_type());
+}
+
 ThreeOuts native_batch_norm_legit_out(const at::Tensor& input, const OptionalTensor& weight,
                                       const OptionalTensor& bias, at::Tensor& running_mean,
                                       at::Tensor& running_var, bool training, double momentum,
                                       double eps, at::Tensor& out, at::Tensor& mean,
                                       at::Tensor& invstd) {
+  check_dtype(out, input);
   const auto results = at::_native_batch_norm_legit(input, weight, bias, running_mean, running_var,
                                                     training, momentum, eps);
   return {write_out(std::get<0>(results), out), write_out(std::get<1>(results), mean),
@@ -70,6 +77,7 @@ FourOuts batch_norm_with_update_out(const at::Tensor& input, const OptionalTenso
                                     at::Tensor& running_var, double momentum, double eps,
                                     at::Tensor& out, at::Tensor& mean, at::Tensor& invstd,
                                     at::Tensor& reserve) {
+  check_dtype(out, input);
   const auto results =
       at::_batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps);
   return {write_out(std::get<0>(results), out), write_out(std::get<1>(results), mean),

@@ -1,10 +1,9 @@
 // out= overloads of operators that are composed of others.
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Resize.h>
 
 #include <vector>
 
-#include "aten/native.h"
+#include "aten/compose.h"
 
 namespace torch_tpu::aten {
 
@@ -34,7 +33,7 @@ void run_through_functional(const c10::OperatorHandle& op, Stack* stack) {
                 result.dtype(), ", but got ", outs[k].dtype(), " instead");
     TORCH_CHECK(result.device() == outs[k].device(), "Expected out tensor to have device ",
                 result.device(), ", but got ", outs[k].device(), " instead");
-    at::native::resize_output(outs[k], result.sizes());
+    resize_for(result, outs[k], /*structured=*/true);
     outs[k].copy_(result);
     stack->emplace_back(std::move(outs[k]));
   }

@@ -3,7 +3,6 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/DistributionTemplates.h>
-#include <ATen/native/Resize.h>
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
@@ -127,6 +126,10 @@ at::Tensor& geometric_(at::Tensor& self, double p, Generator generator) {
   return fill("aten::geometric_", self, p, generator);
 }
 
+at::Tensor& bernoulli_out(const at::Tensor& self, Generator generator, at::Tensor& out) {
+  return out.resize_(self.sizes()).bernoulli_(self, std::move(generator));
+}
+
 at::Tensor& bernoulli_(at::Tensor& self, double p, Generator generator) {
   TORCH_CHECK(0 <= p && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
   return fill("aten::bernoulli_.float", self, p, generator);
@@ -240,8 +243,7 @@ at::Tensor& multinomial_out(const at::Tensor& self, c10::SymInt samples, bool re
   TORCH_CHECK(out.scalar_type() == at::kLong,
               "multinomial expects Long tensor out, got: ", out.scalar_type());
   const at::Tensor result = aten::multinomial(self, samples, replacement, generator);
-  at::native::resize_output(out, result.sizes());
-  return out.copy_(result);
+  return out.resize_(result.sizes()).copy_(result);
 }
 
 TORCH_LIBRARY_FRAGMENT(torch_tpu, m) {
@@ -277,6 +279,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("exponential_", exponential_);
   m.impl("cauchy_", cauchy_);
   m.impl("geometric_", geometric_);
+  m.impl("bernoulli.out", bernoulli_out);
   m.impl("bernoulli_.float", bernoulli_);
   m.impl("random_", random_);
   m.impl("random_.from", random_from);

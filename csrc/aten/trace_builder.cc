@@ -2,6 +2,7 @@
 
 #include <ATen/MemoryOverlap.h>
 #include <ATen/native/TypeProperties.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/ScalarType.h>
 
 #include "aten/call_info.h"
@@ -81,6 +82,7 @@ class TraceBuilder {
     check_arguments(form_, arguments_);
     check_overlaps();
     find_out_types();
+    check_as_cpu();
     if (form_.style == Style::Out && find_resizes()) return std::move(built_);
     record_arguments();
     call_.common = promoted();
@@ -113,13 +115,12 @@ class TraceBuilder {
   void find_out_types() {
     std::vector<at::Tensor> results;
     if (form_.style != Style::Functional && form_.functional) {
-      const std::optional<Stack> functional =
-          run_on_meta(*form_.functional, functional_arguments());
+      const std::optional<Stack> functional = types_of(*form_.functional, functional_arguments());
       if (!functional) missing_meta();
       for (const c10::IValue& value : *functional) flatten(value, results);
       check_written(results);  // before the form's own meta kernel, whose words are not the CPU's
     }
-    const std::optional<Stack> checked = run_on_meta(form_.handle, arguments_);
+    const std::optional<Stack> checked = types_of(form_.handle, arguments_);
     if (form_.style == Style::Functional) {
       if (!checked) missing_meta();
       for (const c10::IValue& value : *checked) flatten(value, results);
@@ -131,6 +132,19 @@ class TraceBuilder {
       call_.outs.push_back(tensor.defined() ? type_of(tensor) : Type{});
     }
     results_ = std::move(results);
+  }
+
+  /// Some meta kernels refuse operands without elements that the CPU's kernels take.
+  std::optional<Stack> types_of(const c10::OperatorHandle& op,
+                                c10::ArrayRef<c10::IValue> arguments) const {
+    try {
+      return run_on_meta(op, arguments);
+    } catch (...) {
+      std::optional<Stack> results;
+      if (has_empty_operand()) results = run_on_cpu(op, arguments);
+      if (!results) throw;
+      return results;
+    }
   }
 
   /// Backward operators say in `output_mask` which results are wanted; some meta kernels give them
@@ -153,6 +167,11 @@ class TraceBuilder {
   std::vector<c10::IValue> functional_arguments() const {
     std::vector<c10::IValue> out;
     for (int arg : form_.arg_of_position) out.push_back(arguments_[arg]);
+    const bool scan = form_.op->name == "aten::cumsum" || form_.op->name == "aten::cumprod";
+    if (scan && form_.style == Style::Out && out[2].isNone()) {
+      out[2] =
+          static_cast<int64_t>(written().front().scalar_type());  // they compute in that of out=
+    }
     return out;
   }
 
@@ -172,15 +191,80 @@ class TraceBuilder {
     }
   }
 
+  /// Calls that CPU kernels check, each in its own way, and meta kernels often do not: out=
+  /// arguments of another dtype, or which are operands too, and operands without elements.
+  void check_as_cpu() const {
+    if (form_.style == Style::Out && form_.functional && (has_other_dtypes() || writes_operand())) {
+      // The zeros that the CPU is given may be what it refuses.
+      if (!cpu_refuses(form_.handle, with_fitting_outs())) ask_cpu(form_.handle, arguments_);
+    } else if (form_.generator_arg < 0 && has_empty_operand()) {
+      ask_cpu(form_.handle, arguments_);
+    }
+  }
+
+  std::vector<c10::IValue> with_fitting_outs() const {
+    std::vector<c10::IValue> out = arguments_.vec();
+    for (size_t k = 0; k < form_.writes.size(); ++k) {
+      if (!out[form_.writes[k]].isTensor() || !results_[k].defined()) continue;
+      const auto options = at::TensorOptions(results_[k].scalar_type());
+      out[form_.writes[k]] = at::zeros(results_[k].sizes(), options);
+    }
+    return out;
+  }
+
+  bool has_other_dtypes() const {
+    const std::vector<at::Tensor> targets = written();
+    for (size_t k = 0; k < targets.size(); ++k) {
+      if (!targets[k].defined() || !results_[k].defined()) continue;
+      if (targets[k].scalar_type() != results_[k].scalar_type()) return true;
+    }
+    return false;
+  }
+
+  bool writes_operand() const {
+    for (int target : form_.writes) {
+      for (size_t i = 0; i < form_.args.size(); ++i) {
+        if (form_.args[i].written || !arguments_[i].isTensor() || !arguments_[target].isTensor())
+          continue;
+        if (arguments_[i].toTensor().is_same(arguments_[target].toTensor())) return true;
+      }
+    }
+    return false;
+  }
+
+  bool has_empty_operand() const {
+    for (size_t i = 0; i < form_.args.size(); ++i) {
+      if (form_.args[i].position < 0 || form_.args[i].kind != ArgKind::Tensor) continue;
+      if (!arguments_[i].isTensor() || !arguments_[i].toTensor().defined()) continue;
+      if (arguments_[i].toTensor().numel() == 0) return true;
+    }
+    return false;
+  }
+
   bool find_resizes() {
     for (size_t k = 0; k < form_.writes.size(); ++k) {
       const c10::IValue& value = arguments_[form_.writes[k]];
       if (!value.isTensor() || !form_.functional || !results_[k].defined()) continue;
       if (value.toTensor().sizes() != results_[k].sizes()) {
-        built_.resizes.push_back({form_.writes[k], results_[k].sizes().vec()});
+        built_.resizes.push_back(
+            {form_.writes[k], results_[k].sizes().vec(), resized_strides(value.toTensor(), k)});
       }
     }
     return !built_.resizes.empty();
+  }
+
+  /// Structured kernels give a resized tensor the strides of the result; so do the others, but to
+  /// empty tensors only.
+  Dims resized_strides(const at::Tensor& out, size_t k) const {
+    constexpr auto kStructured = c10::DispatchKey::CompositeExplicitAutogradNonFunctional;
+    const bool structured = form_.functional->hasKernelForDispatchKey(kStructured);
+    if (structured || out.numel() == 0) return strides_of(results_[k]);
+    return contiguous_strides(to_dims(results_[k].sizes()));
+  }
+
+  static Dims strides_of(const at::Tensor& result) {
+    const bool dense = result.is_non_overlapping_and_dense();
+    return dense ? to_dims(result.strides()) : contiguous_strides(to_dims(result.sizes()));
   }
 
   TensorRef ref_of(const at::Tensor& tensor) {
@@ -364,9 +448,7 @@ class TraceBuilder {
         result.kind = Result::Kind::Undefined;
       } else {
         result.type = call_.outs[k];
-        const bool dense = results_[k].is_non_overlapping_and_dense();
-        result.strides =
-            dense ? to_dims(results_[k].strides()) : contiguous_strides(result.type.dims);
+        result.strides = strides_of(results_[k]);
         result.base = {result.type.dtype,
                        lowering::memory_order_dims(result.type.dims, result.strides)};
       }

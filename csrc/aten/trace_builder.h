@@ -10,10 +10,11 @@
 
 namespace torch_tpu::aten {
 
-/// An out= argument whose shape is not that of the result: PyTorch resizes it.
+/// An out= argument whose shape is not that of the result: PyTorch resizes it, and gives it the
+/// strides of the result.
 struct Resize {
   int out_arg;  // argument of the form
-  std::vector<int64_t> sizes;
+  std::vector<int64_t> sizes, strides;
 };
 
 struct BuiltCall {

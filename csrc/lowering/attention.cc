@@ -26,7 +26,8 @@ struct Attention {
 
 /// The heads that share a key head as rows of one matrix: [B, H, L, X] -> [B, K, H / K * L, X].
 Value group_rows(const Attention& a, Value x) {
-  return reshape(x, {x.dim(0), a.key_heads(), a.heads() / a.key_heads() * x.dim(2), x.dim(3)});
+  const int64_t group = a.heads() / std::max<int64_t>(a.key_heads(), 1);
+  return reshape(x, {x.dim(0), a.key_heads(), group * x.dim(2), x.dim(3)});
 }
 
 Value ungroup_rows(const Attention& a, Value x) {

@@ -57,12 +57,18 @@ Values at_position(const Context& ctx, const Sorted& sorted, Value position, int
           shaped(ctx, select_position(sorted.positions, position, dim), 1)};
 }
 
+/// As C++ converts it on x86: by way of an int, or of an int64.
+Value nan_as_integer(Context& ctx, DType dtype) {
+  const bool narrow = stablehlo::byte_size(dtype) < 4;
+  return narrow ? ctx.b.constant_int(dtype, 0) : ctx.b.lowest(dtype);
+}
+
 template <bool ignore_nan>
 Values median_all(Context& ctx) {
   const Value x = stablehlo::flatten(ctx.tensor(0));
   if (x.numel() == 0) {
     return {stablehlo::is_float(x.dtype()) ? ctx.b.constant(x.dtype(), std::nan(""))
-                                           : ctx.b.lowest(x.dtype())};
+                                           : nan_as_integer(ctx, x.dtype())};
   }
   const Sorted sorted = sort_ascending(x, 0);
   return {select_position(sorted.values, median_position(sorted.values, 0, ignore_nan), 0)};

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from opinfo_runner import DEVICE, LEFT_OUT, copy_to, full_name, samples_of
+from opinfo_runner import DEVICE, LEFT_OUT, SAMPLES, copy_to, full_name, samples_of
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
@@ -53,7 +53,7 @@ def calls(op: OpInfo) -> Iterator[tuple[str, Any]]:
     supported = op.supported_dtypes("cpu")
     if torch.float32 not in supported:
         return
-    samples = samples_of(op, torch.float32, False, False)
+    samples = samples_of(op, torch.float32, False, SAMPLES[torch.float32])
     for dtype in [d for d in DTYPES if samples and d not in supported]:
 
         def cast(x: Any, dtype: torch.dtype = dtype) -> Any:

@@ -1,7 +1,8 @@
 """Runs PyTorch's own operator descriptions (OpInfo) on the CPU and on the device and compares all
 that can be observed: value, dtype, shape, strides, in-place and out= forms, gradients, fallbacks.
 
-As a script it prints the failures of the operators whose names match a pattern, in the form of
+Here are the forms of the fast tier; opinfo_forms.py has the others, and sweep.py runs them all. As
+a script it prints the failures of the operators whose names match a pattern, in the form of
 expected_failures.txt:
 
     python tests/ops/opinfo_runner.py [--full] [--dtype float32] [PATTERN]
@@ -15,7 +16,8 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +25,20 @@ import torch
 from torch.testing._internal import common_methods_invocations
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import DecorateInfo, OpInfo, SampleInput
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 DEVICE = "tpu"
-FORMS = ("forward", "strides", "inplace", "out", "grad", "fallback")
+FORMS = ("forward", "inplace", "out", "grad")
+#: What opinfo_forms.py adds to them.
+MORE_FORMS = (
+    "out_size",
+    "out_dtype",
+    "out_strided",
+    "out_overlap",
+    "noncontiguous",
+    "channels_last",
+    "zero_size",
+)
 EXPECTED_FILE = Path(__file__).with_name("expected_failures.txt")
 
 #: Samples of an operator and dtype in the fast tier; those are spread over the first WINDOW.
@@ -139,45 +151,67 @@ def full_name(op: OpInfo) -> str:
     return op.name + (f".{op.variant_test_name}" if op.variant_test_name else "")
 
 
-def read_expected(path: Path = EXPECTED_FILE) -> dict[str, dict[str, str]]:
-    """``{"name [dtype]": {form: reason}}`` of the expected failures."""
+def read_expected(sweep: bool = False, path: Path = EXPECTED_FILE) -> dict[str, dict[str, str]]:
+    """``{"name [dtype]": {form: reason}}`` of the expected failures; with those that only the full
+    sweep sees."""
+    forms = (*FORMS, *MORE_FORMS, "fallback", "*")
     expected: dict[str, dict[str, str]] = {}
     for number, line in enumerate(path.read_text().splitlines(), 1):
         line = line.partition("#")[0].strip()
         if not line:
             continue
-        match = re.fullmatch(r"(\S+ \[\w+\]) ([\w, ]+): (.+)", line)
+        match = re.fullmatch(r"(~?)(\S+) \[([\w, *]+)\] ([\w, *]+): (.+)", line)
         if match is None:
             raise ValueError(f"{path.name}:{number}: expected 'name [dtype] form: reason'")
-        for form in match[2].split(","):
-            if form.strip() not in FORMS:
-                raise ValueError(f"{path.name}:{number}: {form.strip()!r} is none of {FORMS}")
-            expected.setdefault(match[1], {})[form.strip()] = match[3]
+        wrong = set(listed(match[4])) - set(forms)
+        if wrong:
+            raise ValueError(f"{path.name}:{number}: {wrong} is none of {forms}")
+        if match[1] and not sweep:
+            continue
+        for dtype in listed(match[3]):
+            of_case = expected.setdefault(f"{match[2]} [{dtype}]", {})
+            of_case.update(dict.fromkeys(listed(match[4]), match[5]))
     return expected
+
+
+def reasons_of(expected: dict[str, dict[str, str]], name: str, dtype: str) -> dict[str, str]:
+    """``{form: reason}`` of an operator and dtype; each of the three may be "*" in the list."""
+    found: dict[str, str] = {}
+    for key in (f"* [{dtype}]", f"{name} [*]", f"{name} [{dtype}]"):
+        for form, reason in expected.get(key, {}).items():
+            forms = (*FORMS, *MORE_FORMS) if form == "*" else (form,)
+            found.update(dict.fromkeys(forms, reason))
+    return found
+
+
+def listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
 
 
 # ---------------------------------------------------------------------------------------- samples
 
 
-def samples_of(op: OpInfo, dtype: torch.dtype, grad: bool, full: bool) -> list[SampleInput]:
-    """The samples of the tier: in the fast one a fixed few, spread over the first of them."""
+def samples_of(
+    op: OpInfo, dtype: torch.dtype, grad: bool, count: int | None = None
+) -> list[SampleInput]:
+    """All samples, or as many, spread over the first of them."""
     torch.manual_seed(0)
     drawn = op.sample_inputs("cpu", dtype, requires_grad=grad)
-    if full:
+    if count is None:
         return [s for s in drawn if _is_strided(s)]
     window = [s for s in itertools.islice(drawn, WINDOW) if _is_strided(s)]
-    count = min(SAMPLES.get(dtype, 2), len(window))
+    count = min(count, len(window))
     if count <= 1:
         return window[:count]
     return [window[i * (len(window) - 1) // (count - 1)] for i in range(count)]
 
 
 def _is_strided(sample: SampleInput) -> bool:
-    tensors = [x for x in tree_leaves(_arguments(sample)) if isinstance(x, torch.Tensor)]
+    tensors = [x for x in tree_leaves(arguments_of(sample)) if isinstance(x, torch.Tensor)]
     return all(x.layout == torch.strided and type(x) is not torch.nested for x in tensors)
 
 
-def _arguments(sample: SampleInput) -> tuple[Any, tuple, dict]:
+def arguments_of(sample: SampleInput) -> tuple[Any, tuple, dict]:
     return sample.input, sample.args, sample.kwargs
 
 
@@ -284,37 +318,56 @@ def same_strides(got: Any, want: Any) -> None:
 # ------------------------------------------------------------------------------------------ forms
 
 
+@dataclass(frozen=True)
+class Choice:
+    """What is run of an operator and dtype: the samples (None: all), and of those for which a form
+    other than forward has a meaning, how many."""
+
+    samples: int | None = None
+    each: int | None = None
+    forms: tuple[str, ...] = FORMS
+    #: Further forms: name -> check of (case, sample, the CPU's result).
+    more: tuple[tuple[str, Callable], ...] = ()
+
+
+def fast(dtype: torch.dtype) -> Choice:
+    return Choice(samples=SAMPLES.get(dtype, 2), each=1)
+
+
 class Case:
     """One operator and dtype; ``run`` gives the failures by form."""
 
-    def __init__(self, op: OpInfo, dtype: torch.dtype, full: bool = False):
-        self.op, self.dtype, self.full = op, dtype, full
+    def __init__(self, op: OpInfo, dtype: torch.dtype, choice: Choice):
+        self.op, self.dtype, self.choice = op, dtype, choice
         self.limits = tolerance(op, dtype)
         self.values = full_name(op) not in UNDEFINED and op.name not in UNDEFINED
         self.failures: dict[str, str] = {}
-        self.ran: set[str] = {"fallback"}
+        self.ran: set[str] = set()
 
     def run(self) -> dict[str, str]:
         torch.tpu.reset_counters()
+        own = {"forward": Case._forward, "inplace": Case._inplace, "out": Case._out}
+        checks = {form: own[form] for form in self.choice.forms if form in own}
+        checks |= dict(self.choice.more)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            samples = samples_of(self.op, self.dtype, False, self.full)
-            done: dict[str, int] = {}
-            for sample in samples:
-                want = self._forward(sample)
+            done = dict.fromkeys(checks, 0)
+            for sample in samples_of(self.op, self.dtype, False, self.choice.samples):
+                want = self._reference(sample) if checks else None
                 if want is None:
                     continue
-                limit = len(samples) if self.full else 1
-                for form, check in (("inplace", self._inplace), ("out", self._out)):
-                    if done.get(form, 0) < limit and self._try(form, check, sample, want):
-                        done[form] = done.get(form, 0) + 1
-            self._gradients()
+                for form, check in checks.items():
+                    enough = form != "forward" and done[form] == self.choice.each
+                    if not enough:
+                        done[form] += self._try(form, check, self, sample, want)
+            if "grad" in self.choice.forms:
+                self._gradients()
         fallbacks = torch.tpu.fallback_ops()
         if fallbacks:
             self.failures["fallback"] = ", ".join(sorted(fallbacks))
         return self.failures
 
-    def _try(self, form: str, check: Any, *args: Any) -> bool:
+    def _try(self, form: str, check: Callable, *args: Any) -> bool:
         """Run one check; False if the form has no meaning for the sample."""
         try:
             ran = check(*args)
@@ -332,17 +385,16 @@ class Case:
         self.ran.add(form)
         self.failures.setdefault(form, text)
 
-    def _call(self, function: Any, tree: Any, seed: int = 1, **more: Any) -> Any:
+    def call(self, tree: Any, function: Any = None, seed: int = 1, **more: Any) -> Any:
         torch.manual_seed(seed)
         inputs, args, kwargs = tree
-        return function(inputs, *args, **kwargs, **more)
+        return (function or self.op.op)(inputs, *args, **kwargs, **more)
 
-    def _forward(self, sample: SampleInput) -> Any:
-        """The CPU's result, after the device's was compared; None if the CPU has none."""
+    def _reference(self, sample: SampleInput) -> Any:
+        """The CPU's result; None if the CPU has none."""
         try:
-            host = copy_to_cpu(sample)
-            want = self._call(self.op.op, host)
-            others = [self._call(self.op.op, copy_to_cpu(sample), seed=s) for s in range(2, 6)]
+            want = self.call(copy_to_cpu(sample))
+            others = [self.call(copy_to_cpu(sample), seed=s) for s in range(2, 6)]
         except Exception:
             return None
         if self.values:
@@ -351,26 +403,31 @@ class Case:
                     same(other, want, self.limits)
             except DifferenceError:
                 self.values = False  # a random operator
-
-        def check() -> bool:
-            arguments = copy_to(_arguments(sample), DEVICE)
-            got = self._call(self.op.op, arguments)
-            if self.op.name in TIES:
-                resolved = self._without_ties(arguments, got)
-                same(resolved, self._without_ties(host, want), self.limits)
-            elif self.op.name in INVARIANTS:
-                same(got, want, self.limits, values=False)
-                same(self._invariants(arguments, got), self._invariants(host, want), self.limits)
-            else:
-                same(got, want, self.limits, self.values)
-            if self.values:
-                same(arguments, host, self.limits)
-            if self.op.name not in FREE_STRIDES:
-                self._try("strides", lambda: same_strides(got, want) or True)
-            return True
-
-        self._try("forward", check)
         return want
+
+    def _forward(self, sample: SampleInput, _: Any) -> bool:
+        self.compare(arguments_of(sample))
+        return True
+
+    def compare(self, tree: Any) -> None:
+        """Raise DifferenceError unless a call does the same on both."""
+        host, there = copy_to(tree, "cpu"), copy_to(tree, DEVICE)
+        want, got = self.call(host), self.call(there)
+        self.same_results(got, want, there, host)
+        if self.values:
+            same(there, host, self.limits)
+
+    def same_results(self, got: Any, want: Any, there: Any, host: Any) -> None:
+        if self.op.name in TIES:
+            resolved = self._without_ties(there, got)
+            same(resolved, self._without_ties(host, want), self.limits)
+        elif self.op.name in INVARIANTS:
+            same(got, want, self.limits, values=False)
+            same(self._invariants(there, got), self._invariants(host, want), self.limits)
+        else:
+            same(got, want, self.limits, self.values)
+        if self.op.name not in FREE_STRIDES:
+            same_strides(got, want)
 
     @staticmethod
     def _without_ties(tree: Any, result: Any) -> Any:
@@ -395,57 +452,57 @@ class Case:
             return False
         host = copy_to_cpu(sample)
         try:
-            want = self._call(variant, host)
+            want = self.call(host, variant)
         except Exception:
             return False
-        arguments = copy_to(_arguments(sample), DEVICE)
+        arguments = copy_to(arguments_of(sample), DEVICE)
         pointer = arguments[0].data_ptr()
-        got = self._call(variant, arguments)
-        if got is not arguments[0] or got.data_ptr() != pointer:
+        got = self.call(arguments, variant)
+        moves = "as_strided" in self.op.name
+        if got is not arguments[0] or (got.data_ptr() != pointer and not moves):
             raise DifferenceError("the result is not the input")
         same(got, want, self.limits, self.values)
         same_strides(got, want)
         return True
 
     def _out(self, sample: SampleInput, want: Any) -> bool:
-        if not self.op.supports_out:
-            return False
-        tensors = tree_leaves(want)
-        if not all(isinstance(t, torch.Tensor) for t in tensors) or not tensors:
+        tensors = self.out_tensors(want)
+        if not tensors:
             return False
         outs = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype) for t in tensors]
-        single = isinstance(want, torch.Tensor)
         try:
-            self._call(self.op.op, copy_to_cpu(sample), out=outs[0] if single else tuple(outs))
+            self.call(copy_to_cpu(sample), out=as_out(outs, want))
         except Exception:
             return False
         outs = [
             torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=DEVICE) for t in tensors
         ]
         pointers = [t.data_ptr() for t in outs]
-        arguments = copy_to(_arguments(sample), DEVICE)
-        self._call(self.op.op, arguments, out=outs[0] if single else tuple(outs))
+        arguments = copy_to(arguments_of(sample), DEVICE)
+        self.call(arguments, out=as_out(outs, want))
         if [t.data_ptr() for t in outs] != pointers:
             raise DifferenceError("out= has another data_ptr")
-        if self.op.name in TIES:
-            outs, tensors = outs[:1], tensors[:1]
-        same_strides(outs, tensors)
-        if self.op.name in INVARIANTS:
-            same(outs, tensors, self.limits, values=False)
-            got = outs[0] if single else type(want)(outs)
-            outs, tensors = (tree_leaves(self._invariants(arguments, x)) for x in (got, want))
-        same(outs, tensors, self.limits, self.values)
+        got = outs[0] if isinstance(want, torch.Tensor) else rebuilt(want, outs)
+        self.same_results(got, want, arguments, copy_to_cpu(sample))
         return True
 
+    def out_tensors(self, want: Any) -> list[torch.Tensor]:
+        """The results for which out= stands; none if the operator has no such form."""
+        tensors = tree_leaves(want)
+        if not self.op.supports_out or not all(isinstance(t, torch.Tensor) for t in tensors):
+            return []
+        return tensors
+
     def _gradients(self) -> None:
-        op, dtype = self.op, self.dtype
+        op, dtype, choice = self.op, self.dtype, self.choice
         wanted = dtype in op.supported_backward_dtypes("cpu") and op.supports_autograd
-        if not wanted or not self.values or (not self.full and dtype != torch.float32):
+        if not wanted or not self.values:
             return
         try:
-            samples = samples_of(op, dtype, True, self.full)
+            samples = samples_of(op, dtype, True, choice.samples)
         except Exception:
             return
+        done = 0
         for sample in samples:
             try:
                 want = self._gradient(sample, "cpu")
@@ -458,13 +515,13 @@ class Case:
                 same(self._gradient(sample, DEVICE), want, self.limits)
                 return True
 
-            self._try("grad", check)
-            if not self.full:
+            done += self._try("grad", check)
+            if done == choice.each:
                 return
 
     def _gradient(self, sample: SampleInput, device: str) -> list[torch.Tensor] | None:
         """Gradients of a fixed combination of the results."""
-        tree = copy_to(_arguments(sample), device)
+        tree = copy_to(arguments_of(sample), device)
         leaves = [x for x in tree_leaves(tree) if isinstance(x, torch.Tensor) and x.requires_grad]
         torch.manual_seed(1)
         result = self.op.gradcheck_wrapper(self.op.op, tree[0], *tree[1], **tree[2])
@@ -480,8 +537,17 @@ class Case:
         return [g for g in grads if g is not None]
 
 
+def as_out(outs: list[torch.Tensor], want: Any) -> Any:
+    """The argument out= for tensors that stand for the results."""
+    return outs[0] if isinstance(want, torch.Tensor) else tuple(outs)
+
+
+def rebuilt(want: Any, tensors: list[torch.Tensor]) -> Any:
+    return tree_unflatten(tensors, tree_flatten(want)[1])
+
+
 def copy_to_cpu(sample: SampleInput) -> Any:
-    return copy_to(_arguments(sample), "cpu")
+    return copy_to(arguments_of(sample), "cpu")
 
 
 def main() -> None:
@@ -498,7 +564,8 @@ def main() -> None:
         if options.dtype and str(dtype) != f"torch.{options.dtype}":
             continue
         start = time.process_time()
-        for form, text in Case(op, dtype, options.full).run().items():
+        choice = Choice() if options.full else fast(dtype)
+        for form, text in Case(op, dtype, choice).run().items():
             print(f"{name_of(op, dtype)} {form}: {text}", flush=True)
         took, compiles = time.process_time() - start, torch.tpu.counters()["compiles"]
         if options.times:

@@ -1,7 +1,7 @@
 """Benchmarks of the tpu device, side by side with PyTorch on the CPU in one process.
 
     python benchmarks/run.py             all of them
-    python benchmarks/run.py ops train   some: cost, ops, train, fused, start
+    python benchmarks/run.py ops train   some: cost, ops, train, fused, compiled, start
 
 Rounds are interleaved and minima are compared: look at ratios, not at times. Pin the process to one
 core on a busy machine (taskset -c 0).
@@ -135,31 +135,41 @@ class GPT(nn.Module):
         return self.head(self.norm(self.blocks(x)))
 
 
-def training_step(device: str, kind: str) -> Callable[[], None]:
+def training_parts(device: str, kind: str) -> tuple:
+    """(model, optimizer, loss_fn, batch); loss_fn(model, x, y)."""
     torch.manual_seed(0)
     if kind == "mlp":
         model = nn.Sequential(nn.Linear(512, 1024), nn.ReLU(), nn.Linear(1024, 512)).to(device)
-        x, y = torch.randn(64, 512).to(device), torch.randn(64, 512).to(device)
+        batch = torch.randn(64, 512).to(device), torch.randn(64, 512).to(device)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        return model, optimizer, lambda m, x, y: F.mse_loss(m(x), y), batch
+    model = GPT().to(device)
+    batch = torch.randint(0, 1024, (2, 4, 128)).to(device).unbind(0)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    return (
+        model,
+        optimizer,
+        lambda m, x, y: F.cross_entropy(m(x).flatten(0, 1), y.flatten()),
+        batch,
+    )
 
-        def loss():
-            return F.mse_loss(model(x), y)
-    else:
-        model = GPT().to(device)
-        x, y = torch.randint(0, 1024, (2, 4, 128)).to(device).unbind(0)
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
-        def loss():
-            return F.cross_entropy(model(x).flatten(0, 1), y.flatten())
+def waited(device: str, value: torch.Tensor) -> None:
+    value.sum().item()
+    if device == "tpu":
+        torch.tpu.synchronize()  # the loss is there before the update is
+
+
+def training_step(device: str, kind: str, wrap: Callable = lambda f: f) -> Callable[[], None]:
+    model, optimizer, loss_fn, batch = training_parts(device, kind)
+    loss_fn = wrap(loss_fn)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        value = loss()
+        value = loss_fn(model, *batch)
         value.backward()
         optimizer.step()
-        value.item()
-        if device == "tpu":
-            torch.tpu.synchronize()  # the loss is there before the update is
+        waited(device, value)
 
     return step
 
@@ -253,6 +263,75 @@ def fused() -> None:
         print(f"recording torch.add from Python: {best / 500 * 1e6:.2f} us")
 
 
+def compile_for_tpu(f: Callable) -> Callable:
+    return torch.compile(f, backend="tpu")
+
+
+def inference(device: str, wrap: Callable = lambda f: f) -> Callable[[], None]:
+    model, _, _, (tokens, _) = training_parts(device, "gpt")
+    model = wrap(model)
+
+    def run():
+        with torch.no_grad():
+            waited(device, model(tokens))
+
+    return run
+
+
+def captured_step() -> Callable[[], None]:
+    from torch_tpu.compiler import train_step
+
+    model, optimizer, loss_fn, batch = training_parts("tpu", "gpt")
+    step = train_step(model, optimizer, loss_fn)
+    return lambda: waited("tpu", step(*batch))
+
+
+def compiled() -> None:
+    """torch.compile and train_step beside eager, and the programs that they start."""
+    workloads = {
+        "gpt training step": {
+            "cpu": training_step("cpu", "gpt"),
+            "strict": training_step("tpu", "gpt"),
+            "torch.compile": training_step("tpu", "gpt", compile_for_tpu),
+            "train_step": captured_step(),
+        },
+        "gpt inference": {
+            "cpu": inference("cpu"),
+            "strict": inference("tpu"),
+            "torch.compile": inference("tpu", compile_for_tpu),
+        },
+    }
+    print(f"\n{'ms':<34} {'':14} {'time':>8} {'/ cpu':>8} {'programs':>9} {'compiled':>9}")
+    for name, bodies in workloads.items():
+        made, started = {}, {}
+        for kind, body in bodies.items():
+            torch.tpu.reset_counters()
+            body(), body(), body()
+            made[kind] = torch.tpu.counters()["compiles"]
+            torch.tpu.reset_counters()
+            body()
+            started[kind] = torch.tpu.counters()["executions"]
+        best = minima(bodies)
+        for kind, seconds in best.items():
+            print(
+                f"{name:<34} {kind:<14} {seconds * 1e3:8.2f} {seconds / best['cpu']:8.2f} "
+                f"{started[kind]:9} {made[kind]:9}"
+            )
+    calls = {}
+    for backend, device in (("tpu", "tpu"), ("eager", "cpu")):
+        xs = [torch.ones(4).to(device) for _ in range(50)]
+        f = torch.compile(lambda *xs: sum(xs[1:], xs[0]), backend=backend)
+        f(*xs)
+        calls[device] = (
+            lambda f=f, xs=xs: [f(*xs) for _ in range(CALLS)] and None  # results die after all
+        )
+    best = minima(calls)
+    print(
+        f"call of a compiled function of 50 tensors: {best['tpu'] / CALLS * 1e6:.0f} us; "
+        f"Dynamo with 49 additions on the CPU: {best['cpu'] / CALLS * 1e6:.0f} us"
+    )
+
+
 START = """
 import torch, torch.nn as nn
 torch.manual_seed(0)
@@ -282,7 +361,14 @@ def start() -> None:
 
 
 def main() -> None:
-    parts = {"cost": cost, "ops": ops, "train": train, "fused": fused, "start": start}
+    parts = {
+        "cost": cost,
+        "ops": ops,
+        "train": train,
+        "fused": fused,
+        "compiled": compiled,
+        "start": start,
+    }
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("parts", nargs="*", choices=[[], *parts], default=[])
     chosen = parser.parse_args().parts or list(parts)

@@ -1,10 +1,12 @@
 // torch.nn.functional.grouped_mm as one program. PyTorch's own reads the ends of the groups on the
 // host.
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/_grouped_mm_native.h>
+#include <ATen/ops/_grouped_mm_compositeexplicitautograd_dispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <torch/library.h>
+
+#include <algorithm>
 
 #include "aten/native.h"
 
@@ -20,6 +22,19 @@ bool fits(const at::Tensor& a, const at::Tensor& b, const at::Tensor& ends) {
   return ends.size(0) == (a.dim() == 3 ? a.size(0) : b.size(0));
 }
 
+/// PyTorch's kernels want matrices whose rows, or columns, begin at multiples of 16 bytes; it
+/// raises for others. They have no float64, which needs no such thing here.
+bool is_aligned(const at::Tensor& matrix) {
+  if (matrix.scalar_type() == at::kDouble) return true;
+  const int64_t align = 16 / static_cast<int64_t>(matrix.element_size());
+  const auto goes_by = [&](int64_t inner, int64_t outer) {
+    return matrix.stride(inner) == 1 &&
+           matrix.stride(outer) >= std::max<int64_t>(1, matrix.size(inner)) &&
+           matrix.stride(outer) % align == 0;
+  };
+  return goes_by(-1, -2) || goes_by(-2, -1);
+}
+
 bool is_served(const at::Tensor& a, const at::Tensor& b, const OptionalTensor& ends,
                const OptionalTensor& bias) {
   const int64_t dims = a.dim() + b.dim();
@@ -29,7 +44,7 @@ bool is_served(const at::Tensor& a, const at::Tensor& b, const OptionalTensor& e
     if (!tensor.device().is_privateuseone()) return false;
   }
   return ends->scalar_type() == at::kInt && at::isFloatingType(a.scalar_type()) &&
-         a.scalar_type() == b.scalar_type() && fits(a, b, *ends);
+         a.scalar_type() == b.scalar_type() && is_aligned(a) && is_aligned(b) && fits(a, b, *ends);
 }
 
 std::vector<int64_t> result_sizes(const at::Tensor& a, const at::Tensor& b,
@@ -43,7 +58,7 @@ at::Tensor grouped_mm(const at::Tensor& a, const at::Tensor& b, const OptionalTe
                       const OptionalTensor& bias, std::optional<at::ScalarType> dtype) {
   const bool same_dtype = !dtype || *dtype == a.scalar_type();
   if (!same_dtype || !is_served(a, b, ends, bias)) {
-    return at::native::_grouped_mm(a, b, ends, bias, dtype);
+    return at::compositeexplicitautograd::_grouped_mm(a, b, ends, bias, dtype);
   }
   at::Tensor product = native("torch_tpu::grouped_mm", a, b, *ends)[0].toTensor();
   // PyTorch's rows begin at multiples of 16 bytes.

@@ -35,8 +35,9 @@ def train_step(
             whose first tensor is the loss.
         after_backward: called between backward and the update, such as for clipping gradients.
 
-    Nothing in the step may need a value on the host: no ``item()``, no ``print``. After a step the
-    gradients are None.
+    Nothing in the step may need a value on the host: no ``item()``, no ``print``. Python numbers and
+    CPU tensors that the step reads are constants of the program, but for those of the optimizer's
+    param_groups. After a step the gradients are None.
 
     Raises:
         ValueError: an optimizer that keeps step counts on the host.
@@ -157,9 +158,10 @@ class TrainStep:
 def _count_on_device(optimizer: torch.optim.Optimizer) -> None:
     """Lets the optimizer count its steps on the device, where it can."""
     for group in optimizer.param_groups:
-        if "capturable" in group:
-            group["capturable"] = True
-    for p, state in optimizer.state.items():
-        step = state.get("step")
-        if isinstance(step, torch.Tensor) and step.device != p.device:
-            state["step"] = step.to(p.device)
+        if "capturable" not in group:
+            continue
+        group["capturable"] = True
+        for p in group["params"]:
+            step = optimizer.state.get(p, {}).get("step")
+            if isinstance(step, torch.Tensor):
+                optimizer.state[p]["step"] = step.to(p.device)

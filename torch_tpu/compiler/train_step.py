@@ -35,8 +35,8 @@ def train_step(
             whose first tensor is the loss.
         after_backward: called between backward and the update, such as for clipping gradients.
 
-    Nothing in the step may need a value on the host: no ``item()``, no ``print``. Python numbers and
-    CPU tensors that the step reads are constants of the program, but for those of the optimizer's
+    Nothing in the step may need a value on the host: no ``item()``, no ``print``. Python numbers
+    and CPU tensors that the step reads are constants, but for those of the optimizer's
     param_groups. After a step the gradients are None.
 
     Raises:

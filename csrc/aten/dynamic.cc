@@ -280,9 +280,15 @@ void index_put(const c10::OperatorHandle& op, Stack* stack) {
               self.scalar_type(), " for the destination and ", value.scalar_type(),
               " for the source.");
   const bool writes_self = op.schema().arguments()[0].alias_info() != nullptr;
-  if (writes_self && !args[3].toBool()) {
+  const bool writes_out = !writes_self && op.schema().returns()[0].alias_info() != nullptr;
+  if (!writes_out && !args[3].toBool()) {
     if (const auto mask = mask_to_fill(self, args[1], value)) {
-      self.masked_fill_(*mask, value.dim() == 0 ? value : value.reshape({}));
+      const at::Tensor number = value.dim() == 0 ? value : value.reshape({});
+      if (writes_self) {
+        self.masked_fill_(*mask, number);
+      } else {
+        self = self.masked_fill(*mask, number);
+      }
       torch::jit::drop(*stack, count);
       stack->emplace_back(std::move(self));
       return;

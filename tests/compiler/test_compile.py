@@ -280,6 +280,17 @@ def test_dropout_has_one_mask_in_forward_and_backward():
 # ---- what cannot be one program
 
 
+def test_filling_by_a_mask_is_one_program():
+    @compiled(fullgraph=True, options={"one_program": True})
+    def f(x):
+        y = x * 2
+        y[x > 0] = 0
+        return y
+
+    x = torch.randn(16)
+    torch.testing.assert_close(f(x.to(DEVICE)).cpu(), torch.where(x > 0, 0, 2 * x))
+
+
 def test_value_on_the_host_in_the_middle():
     def f(x):
         return torch.linalg.svdvals(x.sin()).cos()

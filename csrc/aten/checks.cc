@@ -37,6 +37,13 @@ void check_pow(const Arguments& in) {
               "Integers to negative integer powers are not allowed.");
 }
 
+void check_subtraction(const Arguments& in) {
+  for (int position : {0, 1}) {
+    TORCH_CHECK(in.tensor(position).scalar_type() != at::kBool,
+                "Subtraction, the `-` operator, with a bool tensor is not supported.");
+  }
+}
+
 void check_smooth_l1_loss(const Arguments& in) {
   TORCH_CHECK(in.at(3).toDouble() >= 0,
               "smooth_l1_loss does not support negative values for beta.");
@@ -103,7 +110,9 @@ const std::unordered_map<std::string_view, Check>& checks() {
       {"aten::complex", check_complex},
       {"aten::masked_scatter", check_masked_scatter},
       {"aten::pow.Tensor_Scalar", check_pow},
+      {"aten::rsub.Tensor", check_subtraction},
       {"aten::smooth_l1_loss", check_smooth_l1_loss},
+      {"aten::sub.Tensor", check_subtraction},
   };
   return all;
 }

@@ -37,6 +37,16 @@ void check_pow(const Arguments& in) {
               "Integers to negative integer powers are not allowed.");
 }
 
+void check_relu(const Arguments& in) {
+  TORCH_CHECK(in.tensor(0).scalar_type() != at::kBool, "Boolean inputs not supported for relu");
+}
+
+void check_variance(const Arguments& in) {
+  const at::ScalarType dtype = in.tensor(0).scalar_type();
+  TORCH_CHECK(at::isFloatingType(dtype) || at::isComplexType(dtype),
+              "std and var only support floating point and complex dtypes");
+}
+
 void check_subtraction(const Arguments& in) {
   for (int position : {0, 1}) {
     TORCH_CHECK(in.tensor(position).scalar_type() != at::kBool,
@@ -110,9 +120,14 @@ const std::unordered_map<std::string_view, Check>& checks() {
       {"aten::complex", check_complex},
       {"aten::masked_scatter", check_masked_scatter},
       {"aten::pow.Tensor_Scalar", check_pow},
+      {"aten::relu", check_relu},
       {"aten::rsub.Tensor", check_subtraction},
       {"aten::smooth_l1_loss", check_smooth_l1_loss},
+      {"aten::std.correction", check_variance},
+      {"aten::std_mean.correction", check_variance},
       {"aten::sub.Tensor", check_subtraction},
+      {"aten::var.correction", check_variance},
+      {"aten::var_mean.correction", check_variance},
   };
   return all;
 }

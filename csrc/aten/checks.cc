@@ -73,7 +73,13 @@ void check_masked_scatter(const Arguments& in) {
               "masked_scatter_ only supports boolean masks, but got mask with dtype ", mask);
 }
 
+/// Also where there is one number, and nothing to compare it with.
+void check_ordered(const Arguments& in) {
+  TORCH_CHECK(!in.tensor(0).is_complex(), "complex numbers have no order");
+}
+
 void check_aminmax(const Arguments& in) {
+  check_ordered(in);
   for (size_t k : {0, 1}) {
     const at::Tensor out = in.out(k);
     TORCH_CHECK(!out.defined() || out.dtype() == in.tensor(0).dtype(),
@@ -119,13 +125,17 @@ const std::unordered_map<std::string_view, Check>& checks() {
       {"aten::aminmax", check_aminmax},
       {"aten::complex", check_complex},
       {"aten::masked_scatter", check_masked_scatter},
+      {"aten::max.dim", check_ordered},
+      {"aten::min.dim", check_ordered},
       {"aten::pow.Tensor_Scalar", check_pow},
       {"aten::relu", check_relu},
       {"aten::rsub.Tensor", check_subtraction},
       {"aten::smooth_l1_loss", check_smooth_l1_loss},
+      {"aten::sort.stable", check_ordered},
       {"aten::std.correction", check_variance},
       {"aten::std_mean.correction", check_variance},
       {"aten::sub.Tensor", check_subtraction},
+      {"aten::topk", check_ordered},
       {"aten::var.correction", check_variance},
       {"aten::var_mean.correction", check_variance},
   };

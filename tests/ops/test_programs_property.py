@@ -241,6 +241,8 @@ def run_program(starts: list[tuple], steps: list[tuple]) -> None:
     [
         ([(0, 0, 0, 0), (0, 2, 0, 0)], ("sub", 0, 1, 0, 0)),  # refused for the bools
         ([(0, 2, 0, 0), (0, 0, 0, 0)], ("relu_", 0, 1, 0, 0)),
+        ([(4, 8, 0, 0), (0, 0, 0, 0)], ("min_of_dim", 0, 0, 0, 0)),  # one complex number
+        ([(4, 8, 0, 0), (0, 0, 0, 0)], ("sort", 0, 0, 0, 0)),
         ([(3, 1, 1, 0), (0, 9, 0, 3)], ("var", 0, 1, 3, 1)),  # refused for the integers
         ([(6, 0, 3, 5), (4, 0, 2, 6)], ("roll", 0, 1, 0, 1)),  # stays channels_last
         ([(1, 2, 1, 4), (6, 8, 3, 6)], ("roll", 1, 1, 2, 2)),  # by nothing

@@ -247,6 +247,7 @@ def run_program(starts: list[tuple], steps: list[tuple]) -> None:
         ([(6, 0, 3, 5), (4, 0, 2, 6)], ("roll", 0, 1, 0, 1)),  # stays channels_last
         ([(1, 2, 1, 4), (6, 8, 3, 6)], ("roll", 1, 1, 2, 2)),  # by nothing
         ([(5, 2, 1, 2), (3, 1, 0, 5)], ("softmax", 0, 0, 3, 1)),  # no elements, of any dtype
+        ([(5, 8, 0, 0), (0, 0, 0, 0)], ("cummax", 0, 0, 0, 0)),
     ],
 )
 def test_what_was_found(starts, step):

@@ -37,6 +37,23 @@ void check_pow(const Arguments& in) {
               "Integers to negative integer powers are not allowed.");
 }
 
+void check_relu(const Arguments& in) {
+  TORCH_CHECK(in.tensor(0).scalar_type() != at::kBool, "Boolean inputs not supported for relu");
+}
+
+void check_variance(const Arguments& in) {
+  const at::ScalarType dtype = in.tensor(0).scalar_type();
+  TORCH_CHECK(at::isFloatingType(dtype) || at::isComplexType(dtype),
+              "std and var only support floating point and complex dtypes");
+}
+
+void check_subtraction(const Arguments& in) {
+  for (int position : {0, 1}) {
+    TORCH_CHECK(in.tensor(position).scalar_type() != at::kBool,
+                "Subtraction, the `-` operator, with a bool tensor is not supported.");
+  }
+}
+
 void check_smooth_l1_loss(const Arguments& in) {
   TORCH_CHECK(in.at(3).toDouble() >= 0,
               "smooth_l1_loss does not support negative values for beta.");
@@ -56,7 +73,13 @@ void check_masked_scatter(const Arguments& in) {
               "masked_scatter_ only supports boolean masks, but got mask with dtype ", mask);
 }
 
+/// Also where there is one number, and nothing to compare it with.
+void check_ordered(const Arguments& in) {
+  TORCH_CHECK(!in.tensor(0).is_complex(), "complex numbers have no order");
+}
+
 void check_aminmax(const Arguments& in) {
+  check_ordered(in);
   for (size_t k : {0, 1}) {
     const at::Tensor out = in.out(k);
     TORCH_CHECK(!out.defined() || out.dtype() == in.tensor(0).dtype(),
@@ -102,8 +125,19 @@ const std::unordered_map<std::string_view, Check>& checks() {
       {"aten::aminmax", check_aminmax},
       {"aten::complex", check_complex},
       {"aten::masked_scatter", check_masked_scatter},
+      {"aten::max.dim", check_ordered},
+      {"aten::min.dim", check_ordered},
       {"aten::pow.Tensor_Scalar", check_pow},
+      {"aten::relu", check_relu},
+      {"aten::rsub.Tensor", check_subtraction},
       {"aten::smooth_l1_loss", check_smooth_l1_loss},
+      {"aten::sort.stable", check_ordered},
+      {"aten::std.correction", check_variance},
+      {"aten::std_mean.correction", check_variance},
+      {"aten::sub.Tensor", check_subtraction},
+      {"aten::topk", check_ordered},
+      {"aten::var.correction", check_variance},
+      {"aten::var_mean.correction", check_variance},
   };
   return all;
 }

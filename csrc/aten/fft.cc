@@ -85,19 +85,25 @@ at::Tensor fft_c2r(const at::Tensor& self, c10::IntArrayRef dim, int64_t normali
   return transform("torch_tpu::fft_c2r", self, order, dims.size(), normalization, size);
 }
 
+/// A resized `out` has the order in memory of the result.
+at::Tensor& write_in_order(const at::Tensor& result, at::Tensor& out) {
+  resize_for(result, out, /*structured=*/true);
+  return out.copy_(result);
+}
+
 at::Tensor& fft_c2c_out(const at::Tensor& self, c10::SymIntArrayRef dim, int64_t normalization,
                         bool forward, at::Tensor& out) {
-  return write_out(fft_c2c(self, dim, normalization, forward), out);
+  return write_in_order(fft_c2c(self, dim, normalization, forward), out);
 }
 
 at::Tensor& fft_r2c_out(const at::Tensor& self, c10::IntArrayRef dim, int64_t normalization,
                         bool onesided, at::Tensor& out) {
-  return write_out(fft_r2c(self, dim, normalization, onesided), out);
+  return write_in_order(fft_r2c(self, dim, normalization, onesided), out);
 }
 
 at::Tensor& fft_c2r_out(const at::Tensor& self, c10::IntArrayRef dim, int64_t normalization,
                         c10::SymInt last_dim_size, at::Tensor& out) {
-  return write_out(fft_c2r(self, dim, normalization, std::move(last_dim_size)), out);
+  return write_in_order(fft_c2r(self, dim, normalization, std::move(last_dim_size)), out);
 }
 
 TORCH_LIBRARY_FRAGMENT(torch_tpu, m) {

@@ -171,7 +171,7 @@ void ask_cpu(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments
     raise_cpu_error(op, arguments);
   } catch (const c10::Error& error) {
     // The device has more dtypes than the CPU's kernels, and finds wrong indices itself.
-    for (const char* words : {"not implemented for", "out of bounds", "not in the valid range"}) {
+    for (const char* words : {"not implemented for '", "out of bounds", "not in the valid range"}) {
       if (error.msg().find(words) != std::string::npos) return;
     }
     throw;

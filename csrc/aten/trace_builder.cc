@@ -257,7 +257,8 @@ class TraceBuilder {
   /// empty tensors only.
   Dims resized_strides(const at::Tensor& out, size_t k) const {
     constexpr auto kStructured = c10::DispatchKey::CompositeExplicitAutogradNonFunctional;
-    const bool structured = form_.functional->hasKernelForDispatchKey(kStructured);
+    const bool structured = form_.functional->hasKernelForDispatchKey(kStructured) ||
+                            form_.op->name == "aten::linalg_solve_triangular";
     if (structured || out.numel() == 0) return strides_of(results_[k]);
     return contiguous_strides(to_dims(results_[k].sizes()));
   }

@@ -13,7 +13,7 @@ EXPECTED = read_expected(sweep=True)
 OPERATORS = {
     # A resized out= has the strides that PyTorch gives it; some kernels do not warn.
     "out_size": """add cat geqrf cholesky_inverse lu_solve ormqr svd linalg.eig linalg.eigh
-        linalg.householder_product multinomial bernoulli""",
+        linalg.householder_product linalg.solve_triangular fft.ifft multinomial bernoulli""",
     # Each CPU kernel has its own rule for an out= of another dtype.
     "out_dtype": """add conj_physical cross cumsum cumprod cummax frexp isin kthvalue lu_unpack
         lu_solve linalg.ldl_solve heaviside softmax _native_batch_norm_legit

@@ -3,6 +3,7 @@
 #   scripts/embed.sh                          a few sentences of its own
 #   scripts/embed.sh "A sentence" "Another"   these
 #   scripts/embed.sh --file sentences.txt     one sentence a line
+#   scripts/embed.sh --compile                one program, by torch.compile
 source "$(dirname "$0")/common.sh"
 make_venv
 install_package

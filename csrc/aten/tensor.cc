@@ -17,7 +17,7 @@ at::Tensor tensor_over(c10::Storage storage, c10::ScalarType dtype, c10::IntArra
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
       std::move(storage), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
       c10::scalarTypeToTypeMeta(dtype));
-  if (sizes.size() != 1 || sizes[0] != 0) {  // a new tensor is of size [0]
+  if (sizes.size() != 1 || sizes[0] != 0 || strides[0] != 1) {  // a new tensor is of size [0]
     tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
   }
   return tensor;

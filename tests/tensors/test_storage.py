@@ -284,3 +284,11 @@ def test_reading_position_compiles_one_program():
         x[i].add_(1)
         _ = (x[i] + 1).cpu()
     assert torch.tpu.counters()["compiles"] == 0
+
+
+def test_strides_of_a_vector_without_elements():
+    strides = []
+    for device in ("cpu", "tpu"):
+        x = torch.zeros(0, 3, device=device).diagonal()
+        strides.append((x.stride(), x.clone().stride(), torch.empty_like(x).stride()))
+    assert strides[0] == strides[1]

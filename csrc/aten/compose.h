@@ -8,8 +8,8 @@
 
 namespace torch_tpu::aten {
 
-/// Resizes `out` to the shape of the result, if it has another. An empty one gets the strides of the
-/// result too; so does any in a structured kernel.
+/// Resizes `out` to the shape of the result, if it has another. An empty one gets the strides of
+/// the result too; so does any in a structured kernel.
 inline void resize_for(const at::Tensor& result, const at::Tensor& out, bool structured) {
   const bool restrides = structured || out.numel() == 0;
   if (at::native::resize_output(out, result.sizes()) && restrides &&

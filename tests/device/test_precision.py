@@ -10,12 +10,14 @@ from torch.nn import functional as F
 
 @pytest.fixture(autouse=True)
 def nothing_set():
-    yield
-    torch.tpu.precision = None
-    torch.set_float32_matmul_precision("highest")
-    torch.backends.cuda.matmul.fp32_precision = "none"
-    torch.backends.mkldnn.matmul.fp32_precision = "none"
-    torch.backends.fp32_precision = "none"
+    # PyTorch's own test code, which other tests import, freezes these settings.
+    with torch.backends.__allow_nonbracketed_mutation():
+        yield
+        torch.tpu.precision = None
+        torch.set_float32_matmul_precision("highest")
+        torch.backends.cuda.matmul.fp32_precision = "none"
+        torch.backends.mkldnn.matmul.fp32_precision = "none"
+        torch.backends.fp32_precision = "none"
 
 
 def programs(call):

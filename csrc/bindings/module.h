@@ -12,6 +12,7 @@ void bind_compile(py::module_& m);
 void bind_memory(py::module_& m);
 void bind_operators(py::module_& m);
 void bind_graph(py::module_& m);
+void bind_aot(py::module_& m);
 
 /// Makes the library's waits release the GIL, and tells it lines of Python programs.
 void install_interpreter_hooks(const py::module_& m);

@@ -169,11 +169,10 @@ std::vector<uint64_t> Capture::structure(const CapturedGraph& graph) {
   return key;
 }
 
-CapturedGraph Capture::finish(std::span<Storage* const> inputs, std::span<Storage* const> outputs,
-                              const std::string& name, CapturedPrograms& earlier) {
-  const auto lock = device_->lock();
+/// The trace of all that was recorded. Notes the slots of inputs and outputs.
+Trace Capture::trace_of(std::span<Storage* const> inputs, std::span<Storage* const> outputs,
+                        CapturedGraph& graph) {
   CaptureRecorder& recorder = this->recorder();
-  CapturedGraph graph;
   graph.num_slots = recorder.slots_.size();
   std::vector<int> local(graph.num_slots);
   std::vector<bool> unwanted(graph.num_slots, true);
@@ -186,7 +185,15 @@ CapturedGraph Capture::finish(std::span<Storage* const> inputs, std::span<Storag
       if (slot >= 0) unwanted[slot] = false;
     }
   }
-  Trace trace = recorder.trace_of(0, recorder.nodes_.size(), local, graph.num_slots, unwanted);
+  return recorder.trace_of(0, recorder.nodes_.size(), local, graph.num_slots, unwanted);
+}
+
+CapturedGraph Capture::finish(std::span<Storage* const> inputs, std::span<Storage* const> outputs,
+                              const std::string& name, CapturedPrograms& earlier) {
+  const auto lock = device_->lock();
+  CaptureRecorder& recorder = this->recorder();
+  CapturedGraph graph;
+  Trace trace = trace_of(inputs, outputs, graph);
   std::vector<uint64_t> first_block;
   for (const Recorder::Node& node : recorder.nodes_) {
     first_block.push_back(graph.random_blocks);
@@ -233,6 +240,44 @@ CapturedGraph Capture::finish(std::span<Storage* const> inputs, std::span<Storag
   graph.program = entry.program;
   take_constants(graph);
   return graph;
+}
+
+void Capture::forget() {
+  const auto lock = device_->lock();
+  CaptureRecorder& recorder = this->recorder();
+  recorder.drop(recorder.nodes_.size());
+  recorder.updated_.clear();
+}
+
+Capture::Lowered Capture::lower(std::span<Storage* const> inputs, std::span<Storage* const> outputs,
+                                const std::string& name) {
+  const auto lock = device_->lock();
+  CaptureRecorder& recorder = this->recorder();
+  CapturedGraph graph;
+  Trace trace = trace_of(inputs, outputs, graph);
+  trace.name = name;
+  trace.names_operators = true;
+  trace.constants = recorder.words_;
+  const size_t num_params = trace.params->size();
+  std::vector<int32_t> counts;
+  for (size_t p = 0; p < num_params; ++p) {
+    counts.push_back(static_cast<int32_t>(words_of(trace, p)));
+  }
+  trace.param_words = 0;
+  for (size_t p = 0; p < num_params; ++p) {
+    lowering::Param& param = (*trace.params)[p];
+    param.is_constant = may_be_constant(param);
+    if (param.is_constant) continue;
+    param.word = trace.param_words;
+    trace.param_words += counts[p];
+  }
+  Lowered lowered;
+  lowered.input_of_slot.assign(graph.num_slots, -1);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (graph.inputs[i] >= 0) lowered.input_of_slot[graph.inputs[i]] = static_cast<int>(i);
+  }
+  lowered.program = make_program(std::move(trace), name);
+  return lowered;
 }
 
 /// Notes the storages that the graph reads though they are no inputs.

@@ -114,8 +114,21 @@ class Capture {
   CapturedGraph finish(std::span<Storage* const> inputs, std::span<Storage* const> outputs,
                        const std::string& name, CapturedPrograms& earlier);
 
+  /// Forgets what was recorded. The storages stay, as ones from outside whose values are unknown.
+  void forget();
+  /// Lowers what was recorded, for a compiler that is not this machine's. The program takes and
+  /// gives the values of these storages; all numbers but random ones are constants.
+  struct Lowered {
+    std::shared_ptr<const Program> program;  // not compiled
+    std::vector<int> input_of_slot;          // position in `inputs`, or -1
+  };
+  Lowered lower(std::span<Storage* const> inputs, std::span<Storage* const> outputs,
+                const std::string& name);
+
  private:
   CaptureRecorder& recorder();
+  Trace trace_of(std::span<Storage* const> inputs, std::span<Storage* const> outputs,
+                 CapturedGraph& graph);
   std::vector<uint64_t> structure(const CapturedGraph& graph);
   void take_constants(CapturedGraph& graph);
 

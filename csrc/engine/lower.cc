@@ -28,7 +28,7 @@ class Lowerer {
     for (const Call& call : trace_.calls) {
       state_.precision = call.precision;
       state_.random_blocks = 0;  // each call has an offset of its own
-      builder_.begin_part();
+      builder_.begin_part(trace_.names_operators ? call.op->name : std::string_view());
       lower_call(call);
       ++state_.call;
     }

@@ -80,6 +80,8 @@ struct Trace {
   int32_t param_words = 0;  // of `params`
   /// Words of those parameters that are constants of the program.
   std::vector<uint32_t> constants;
+  /// For compilers' reports: the text names the operator of each operation.
+  bool names_operators = false;
 };
 
 /// Operand `i` of a program.

@@ -198,7 +198,10 @@ Value Builder::constant(DType dtype, double value, const Dims& dims) {
   return splat(*this, {dtype, dims}, encode(dtype, value));
 }
 
-void Builder::begin_part() { ++impl_->part; }
+void Builder::begin_part(std::string_view location) {
+  ++impl_->part;
+  impl_->location = location;
+}
 
 std::optional<std::pair<Value, Dims>> Builder::transposed_from(Value v) const {
   const auto found = impl_->transposes.find(v.id());

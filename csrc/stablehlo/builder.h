@@ -124,8 +124,8 @@ class Builder {
 
   /// What comes from now on belongs to another operator than what came before. XLA simplifies
   /// within a part only: log(exp(x)) of two operators overflows as it does when they run one by
-  /// one.
-  void begin_part();
+  /// one. The compiler's reports name a part's operations by `location`, if it is not empty.
+  void begin_part(std::string_view location = {});
   /// The operand and the permutation, if this value is a transpose.
   std::optional<std::pair<Value, Dims>> transposed_from(Value v) const;
 

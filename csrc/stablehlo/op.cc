@@ -236,6 +236,11 @@ Values Op::results(std::span<const Type> types) {
     text += " = ";
   }
   text += signature(types);
+  if (!impl_.location.empty()) {
+    text += " loc(\"";
+    text += impl_.location;
+    text += "\")";
+  }
   text += '\n';
   return out;
 }

@@ -51,6 +51,7 @@ struct Builder::Impl {
   std::vector<int64_t> aliases;     // per parameter: number of the result, or -1
   int32_t frames_made = 0;
   int32_t part = 0;
+  std::string location;
   std::unordered_map<int32_t, std::pair<Value, Dims>> transposes;  // by id of the result
 
   int32_t add_value(const Type& type, int32_t frame, int32_t name, int32_t result);

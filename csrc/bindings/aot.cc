@@ -1,0 +1,146 @@
+// Programs for devices that are not there: lowered from what was recorded on abstract tensors, and
+// compiled for a topology.
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <optional>
+#include <variant>
+
+#include "bindings/module.h"
+#include "device/allocator.h"
+#include "device/current.h"
+#include "device/errors.h"
+#include "engine/capture.h"
+#include "pjrt/compile_options.h"
+#include "pjrt/topology.h"
+
+namespace torch_tpu::bindings {
+namespace {
+
+using engine::Operand;
+using engine::Output;
+using engine::Storage;
+
+/// Within enter() and exit(), tensors made on the device have no memory, and operators are
+/// recorded.
+class AbstractDevice {
+ public:
+  explicit AbstractDevice(c10::DeviceIndex index)
+      : capture_(device::engine_device(index), /*adopts=*/false) {}
+
+  void enter() { scope_.emplace(capture_); }
+  void exit() { scope_.reset(); }
+  std::string problem() { return capture_.problem(); }
+  void forget() { capture_.forget(); }
+
+  py::dict lower(const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& outputs,
+                 const std::string& name) {
+    const std::vector<Storage*> given = storages_of(inputs);
+    const engine::Capture::Lowered lowered = device::translated(
+        name.c_str(), [&] { return capture_.lower(given, storages_of(outputs), name); });
+    py::list operands, results;
+    for (const Operand& operand : lowered.program->operands) {
+      operands.append(operand.kind == Operand::Kind::Slot ? lowered.input_of_slot[operand.slot]
+                                                          : -1);
+    }
+    for (const Output& output : lowered.program->outputs) {
+      results.append(output.kind == Output::Kind::Slot ? lowered.input_of_slot[output.index] : -1);
+    }
+    py::dict out;
+    out["text"] = py::bytes(lowered.program->text);
+    out["operands"] = operands;
+    out["outputs"] = results;
+    return out;
+  }
+
+ private:
+  static std::vector<Storage*> storages_of(const std::vector<at::Tensor>& tensors) {
+    std::vector<Storage*> storages;
+    for (const at::Tensor& tensor : tensors) storages.push_back(&device::storage_of(tensor));
+    return storages;
+  }
+
+  engine::Capture capture_;
+  std::optional<engine::Capture::Scope> scope_;
+};
+
+py::dict describe(const pjrt::CompiledMemoryStats& stats) {
+  py::dict d;
+  d["generated_code"] = stats.generated_code;
+  d["arguments"] = stats.arguments;
+  d["outputs"] = stats.outputs;
+  d["alias"] = stats.alias;
+  d["temporaries"] = stats.temporaries;
+  d["host_arguments"] = stats.host_arguments;
+  d["host_temporaries"] = stats.host_temporaries;
+  d["peak"] = stats.peak;
+  return d;
+}
+
+/// The plugin's topology of this name: "device_kind", "num_devices", "memory_bytes" (None if the
+/// plugin does not tell).
+py::dict describe(const pjrt::Topology& topology) {
+  py::dict d;
+  const auto devices = topology.devices();
+  d["num_devices"] = devices.size();
+  d["device_kind"] = devices.empty() ? "" : devices[0].kind();
+  d["memory_bytes"] = py::none();
+  const pjrt::Attributes attributes = topology.attributes();
+  const auto limit = attributes.find("device_memory_bytes_limit");
+  if (limit != attributes.end() && std::holds_alternative<int64_t>(limit->second)) {
+    d["memory_bytes"] = std::get<int64_t>(limit->second);
+  }
+  return d;
+}
+
+/// A dict: "error" (code and message) if the compiler refuses the topology or the program, else
+/// what it made.
+py::dict compile_for(const std::string& plugin, const std::string& topology_name,
+                     const std::string& text) {
+  py::dict out;
+  try {
+    std::optional<pjrt::Topology> topology;
+    pjrt::Executable executable;
+    {
+      const py::gil_scoped_release no_gil;
+      topology.emplace(pjrt::Topology::create(pjrt::Plugin::load(plugin), topology_name));
+    }
+    out["topology"] = describe(*topology);
+    std::optional<std::map<std::string, double>> costs;
+    std::optional<pjrt::CompiledMemoryStats> memory;
+    std::optional<pjrt::OptimizedProgram> optimized;
+    std::string serialized;
+    {
+      const py::gil_scoped_release no_gil;
+      executable = topology->compile(text, pjrt::CompileOptions().serialize());
+      costs = executable.cost_analysis();
+      memory = executable.memory_stats();
+      optimized = executable.optimized_program();
+      serialized = executable.serialize();
+    }
+    if (costs) out["costs"] = *costs;
+    if (memory) out["memory"] = describe(*memory);
+    if (optimized) {
+      out["program_format"] = optimized->format;
+      out["program"] = py::bytes(optimized->code);
+    }
+    out["executable"] = py::bytes(serialized);
+  } catch (const pjrt::Error& error) {
+    out["error"] = py::make_tuple(pjrt::to_string(error.code()), error.details());
+  }
+  return out;
+}
+
+}  // namespace
+
+void bind_aot(py::module_& m) {
+  py::class_<AbstractDevice>(m, "AbstractDevice")
+      .def(py::init<c10::DeviceIndex>(), py::arg("index") = 0)
+      .def("enter", &AbstractDevice::enter)
+      .def("exit", &AbstractDevice::exit)
+      .def("problem", &AbstractDevice::problem)
+      .def("forget", &AbstractDevice::forget)
+      .def("lower", torch::wrap_pybind_function(&AbstractDevice::lower));
+  m.def("compile_for_topology", &compile_for);
+}
+
+}  // namespace torch_tpu::bindings

@@ -1,0 +1,153 @@
+"""Captures a model, or a step of its training, as a program, without memory for its tensors."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_map
+
+from torch_tpu._load import C
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A program that no compiler has seen."""
+
+    text: str
+    """StableHLO."""
+    held: dict[str, int]
+    """Bytes of its inputs by kind: parameters, buffers, optimizer, inputs, other."""
+
+
+def capture(
+    model: torch.nn.Module | Callable[..., Any],
+    example_inputs: Sequence[Any],
+    *,
+    loss_fn: Callable[..., torch.Tensor] | None = None,
+    optimizer: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer] | None = None,
+) -> Program:
+    """The program of ``model(*example_inputs)``; with `optimizer`, of a training step.
+
+    Args:
+        model: a module on any device, "meta" included, or a function of tensors. It is not changed.
+        example_inputs: its arguments. Of tensors only shape, strides and dtype matter.
+        loss_fn: the loss of the model's output. The default takes the output itself, or its
+            attribute ``loss``.
+        optimizer: makes the optimizer from the parameters, such as
+            ``lambda p: torch.optim.AdamW(p, lr=1e-3, capturable=True)``. The program is that of a
+            later step, when the optimizer's states exist.
+
+    Raises:
+        ValueError: the loss is no single number, or `optimizer` is given for a plain function.
+        RuntimeError: the model needs a tensor's values on the host while it runs.
+    """
+    if optimizer is not None and not isinstance(model, torch.nn.Module):
+        raise ValueError("a training step needs a torch.nn.Module, whose parameters it updates")
+    device = C.AbstractDevice(0)
+    with _within(device):
+        model = _abstract_module(model)
+        inputs = tree_map(_abstract, tuple(example_inputs))
+        held = dict(_held("inputs", tree_flatten(inputs)[0]))
+        if isinstance(model, torch.nn.Module):
+            held |= _held("buffers", model.buffers())
+            held |= _held("parameters", model.parameters())
+        if optimizer is None:
+            with torch.no_grad():
+                results = tree_flatten(model(*inputs))[0]
+        else:
+            update = optimizer(model.parameters())
+            _step(model, update, inputs, loss_fn)  # makes the states
+            device.forget()
+            held |= _held("optimizer", _states(update))
+            results = [_step(model, update, inputs, loss_fn)]
+        outputs = [_whole(x) for x in results if isinstance(x, torch.Tensor)]
+        given = [tensor for tensor, _ in held.values()]
+        name = "train_step" if optimizer is not None else "forward"
+        lowered = device.lower(given, [x for x in outputs if _key(x) not in held], name)
+    kinds = [kind for _, kind in held.values()]
+    size = Counter[str](dict.fromkeys(("parameters", "buffers", "optimizer", "inputs"), 0))
+    for operand in lowered["operands"]:
+        if operand >= 0:
+            size[kinds[operand]] += given[operand].untyped_storage().nbytes()
+    return Program(lowered["text"].decode(), dict(size))
+
+
+@contextmanager
+def _within(device: Any) -> Iterator[None]:
+    device.enter()
+    try:
+        # Backward on this thread, which is the one that is captured.
+        with torch.autograd.set_multithreading_enabled(False):
+            yield
+    finally:
+        device.exit()
+
+
+def _abstract(value: Any) -> Any:
+    """A tensor like this one, without memory; anything else as it is."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="tpu")
+    return made.requires_grad_(value.requires_grad)
+
+
+def _abstract_module(model: Any) -> Any:
+    """A copy of the module whose parameters and buffers have no memory. Tied ones stay tied."""
+    if not isinstance(model, torch.nn.Module):
+        return model
+    memo: dict[int, Any] = {}
+    for parameter in model.parameters():
+        made = _abstract(parameter.detach())
+        memo[id(parameter)] = torch.nn.Parameter(made, parameter.requires_grad)
+    for buffer in model.buffers():
+        memo[id(buffer)] = _abstract(buffer)
+    return copy.deepcopy(model, memo)
+
+
+def _step(
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    inputs: tuple[Any, ...],
+    loss_fn: Callable[..., torch.Tensor] | None,
+) -> torch.Tensor:
+    output = model(*inputs)
+    loss = loss_fn(output) if loss_fn is not None else getattr(output, "loss", output)
+    if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+        raise ValueError(
+            "a training step needs a loss: the model's output is no single number and has no "
+            "attribute 'loss'; give loss_fn, which makes the loss of the output"
+        )
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return loss.detach()
+
+
+def _states(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
+    for state in optimizer.state.values():
+        yield from (value for value in state.values() if isinstance(value, torch.Tensor))
+
+
+def _key(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage()._cdata
+
+
+def _held(kind: str, values: Iterable[Any]) -> dict[int, tuple[torch.Tensor, str]]:
+    """Tensors on the device by their storage."""
+    return {
+        _key(value): (value.detach(), kind)
+        for value in values
+        if isinstance(value, torch.Tensor) and value.device.type == "tpu"
+    }
+
+
+def _whole(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor in memory of its own, if it is a part of something bigger."""
+    bigger = tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size()
+    return tensor.clone() if bigger else tensor

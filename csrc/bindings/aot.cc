@@ -1,7 +1,5 @@
 // Programs for devices that are not there: lowered from what was recorded on abstract tensors, and
 // compiled for a topology.
-#include <torch/csrc/autograd/python_variable.h>
-
 #include <optional>
 #include <variant>
 
@@ -17,39 +15,31 @@ namespace torch_tpu::bindings {
 namespace {
 
 using engine::Operand;
-using engine::Output;
 using engine::Storage;
 
 /// Within enter() and exit(), tensors made on the device have no memory, and operators are
 /// recorded.
 class AbstractDevice {
  public:
-  explicit AbstractDevice(c10::DeviceIndex index)
-      : capture_(device::engine_device(index), /*adopts=*/false) {}
+  AbstractDevice() : capture_(device::engine_device(0), /*adopts=*/false) {}
 
   void enter() { scope_.emplace(capture_); }
   void exit() { scope_.reset(); }
-  std::string problem() { return capture_.problem(); }
   void forget() { capture_.forget(); }
 
-  py::dict lower(const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& outputs,
-                 const std::string& name) {
+  /// The text, and the position in `inputs` of each operand, or -1.
+  std::pair<py::bytes, py::list> lower(const std::vector<at::Tensor>& inputs,
+                                       const std::vector<at::Tensor>& outputs,
+                                       const std::string& name) {
     const std::vector<Storage*> given = storages_of(inputs);
     const engine::Capture::Lowered lowered = device::translated(
         name.c_str(), [&] { return capture_.lower(given, storages_of(outputs), name); });
-    py::list operands, results;
+    py::list operands;
     for (const Operand& operand : lowered.program->operands) {
       operands.append(operand.kind == Operand::Kind::Slot ? lowered.input_of_slot[operand.slot]
                                                           : -1);
     }
-    for (const Output& output : lowered.program->outputs) {
-      results.append(output.kind == Output::Kind::Slot ? lowered.input_of_slot[output.index] : -1);
-    }
-    py::dict out;
-    out["text"] = py::bytes(lowered.program->text);
-    out["operands"] = operands;
-    out["outputs"] = results;
-    return out;
+    return {py::bytes(lowered.program->text), operands};
   }
 
  private:
@@ -70,8 +60,6 @@ py::dict describe(const pjrt::CompiledMemoryStats& stats) {
   d["outputs"] = stats.outputs;
   d["alias"] = stats.alias;
   d["temporaries"] = stats.temporaries;
-  d["host_arguments"] = stats.host_arguments;
-  d["host_temporaries"] = stats.host_temporaries;
   d["peak"] = stats.peak;
   return d;
 }
@@ -92,14 +80,13 @@ py::dict describe(const pjrt::Topology& topology) {
   return d;
 }
 
-/// A dict: "error" (code and message) if the compiler refuses the topology or the program, else
-/// what it made.
+/// A dict: "topology" unless there is none of this name, "error" (code and message) if that or the
+/// program is refused, else what the compiler made: "costs", "memory", "executable".
 py::dict compile_for(const std::string& plugin, const std::string& topology_name,
                      const std::string& text) {
   py::dict out;
   try {
     std::optional<pjrt::Topology> topology;
-    pjrt::Executable executable;
     {
       const py::gil_scoped_release no_gil;
       topology.emplace(pjrt::Topology::create(pjrt::Plugin::load(plugin), topology_name));
@@ -107,22 +94,17 @@ py::dict compile_for(const std::string& plugin, const std::string& topology_name
     out["topology"] = describe(*topology);
     std::optional<std::map<std::string, double>> costs;
     std::optional<pjrt::CompiledMemoryStats> memory;
-    std::optional<pjrt::OptimizedProgram> optimized;
     std::string serialized;
     {
       const py::gil_scoped_release no_gil;
-      executable = topology->compile(text, pjrt::CompileOptions().serialize());
+      const pjrt::Executable executable =
+          topology->compile(text, pjrt::CompileOptions().serialize());
       costs = executable.cost_analysis();
       memory = executable.memory_stats();
-      optimized = executable.optimized_program();
       serialized = executable.serialize();
     }
     if (costs) out["costs"] = *costs;
     if (memory) out["memory"] = describe(*memory);
-    if (optimized) {
-      out["program_format"] = optimized->format;
-      out["program"] = py::bytes(optimized->code);
-    }
     out["executable"] = py::bytes(serialized);
   } catch (const pjrt::Error& error) {
     out["error"] = py::make_tuple(pjrt::to_string(error.code()), error.details());
@@ -134,10 +116,9 @@ py::dict compile_for(const std::string& plugin, const std::string& topology_name
 
 void bind_aot(py::module_& m) {
   py::class_<AbstractDevice>(m, "AbstractDevice")
-      .def(py::init<c10::DeviceIndex>(), py::arg("index") = 0)
+      .def(py::init<>())
       .def("enter", &AbstractDevice::enter)
       .def("exit", &AbstractDevice::exit)
-      .def("problem", &AbstractDevice::problem)
       .def("forget", &AbstractDevice::forget)
       .def("lower", torch::wrap_pybind_function(&AbstractDevice::lower));
   m.def("compile_for_topology", &compile_for);

@@ -53,11 +53,40 @@ bool may_be_constant(const lowering::Param& param) {
   return !is_random(param) && param.source != lowering::Param::Source::Site;
 }
 
-/// 32-bit words of each parameter, in a layout without gaps.
+/// 32-bit words of a parameter, in a layout without gaps.
 size_t words_of(const Trace& trace, size_t param) {
   const auto& params = *trace.params;
   const int32_t end = param + 1 < params.size() ? params[param + 1].word : trace.param_words;
   return static_cast<size_t>(end - params[param].word);
+}
+
+/// Makes constants of these parameters, and leaves no gaps between the others. `words` are those of
+/// all parameters; gives those of the others.
+std::vector<uint32_t> lay_out(Trace& trace, const std::vector<bool>& is_constant,
+                              const std::vector<uint32_t>& words) {
+  std::vector<uint32_t> left;
+  std::vector<int32_t> first_word(is_constant.size());
+  for (size_t p = 0; p < is_constant.size(); ++p) {
+    if (is_constant[p]) continue;
+    first_word[p] = static_cast<int32_t>(left.size());
+    const auto first = words.begin() + (*trace.params)[p].word;
+    left.insert(left.end(), first, first + static_cast<ptrdiff_t>(words_of(trace, p)));
+  }
+  for (size_t p = 0; p < is_constant.size(); ++p) {
+    lowering::Param& param = (*trace.params)[p];
+    param.is_constant = is_constant[p];
+    if (!is_constant[p]) param.word = first_word[p];
+  }
+  trace.param_words = static_cast<int32_t>(left.size());
+  trace.constants = words;
+  return left;
+}
+
+/// Which parameters can be constants.
+std::vector<bool> possible_constants(const Trace& trace) {
+  std::vector<bool> possible;
+  for (const lowering::Param& param : *trace.params) possible.push_back(may_be_constant(param));
+  return possible;
 }
 
 }  // namespace
@@ -200,15 +229,11 @@ CapturedGraph Capture::finish(std::span<Storage* const> inputs, std::span<Storag
     graph.random_blocks += node.program->random_blocks;
   }
   CapturedPrograms::Entry& entry = earlier.by_structure_[structure(graph)];
-  const size_t num_params = trace.params->size();
   if (entry.words.empty()) {
     entry.words = recorder.words_;
-    for (const lowering::Param& param : *trace.params) {
-      entry.is_constant.push_back(may_be_constant(param));
-    }
+    entry.is_constant = possible_constants(trace);
   }
-  std::vector<int32_t> first_word(num_params);  // of the run-time parameters, in graph.words
-  for (size_t p = 0; p < num_params; ++p) {
+  for (size_t p = 0; p < trace.params->size(); ++p) {
     const auto now = recorder.words_.begin() + (*trace.params)[p].word;
     const auto then = entry.words.begin() + (*trace.params)[p].word;
     const auto count = static_cast<ptrdiff_t>(words_of(trace, p));
@@ -216,22 +241,15 @@ CapturedGraph Capture::finish(std::span<Storage* const> inputs, std::span<Storag
       entry.is_constant[p] = false;
       entry.program = nullptr;
     }
-    if (entry.is_constant[p]) continue;
-    first_word[p] = static_cast<int32_t>(graph.words.size());
-    graph.words.insert(graph.words.end(), now, now + count);
   }
-  for (size_t p = 0; p < num_params; ++p) {
-    lowering::Param& param = (*trace.params)[p];
-    param.is_constant = entry.is_constant[p];
-    if (!param.is_constant) param.word = first_word[p];
+  graph.words = lay_out(trace, entry.is_constant, recorder.words_);
+  for (const lowering::Param& param : *trace.params) {
     if (!is_random(param)) continue;
     graph.random.push_back({param.word, param.source == lowering::Param::Source::Offset,
                             first_block[static_cast<size_t>(param.call)]});
   }
   if (!entry.program && !trace.calls.empty()) {
     trace.name = name;
-    trace.constants = recorder.words_;
-    trace.param_words = static_cast<int32_t>(graph.words.size());
     auto program = make_program(std::move(trace), name);
     ensure_compiled(*program);
     program->trace = {};
@@ -252,25 +270,11 @@ void Capture::forget() {
 Capture::Lowered Capture::lower(std::span<Storage* const> inputs, std::span<Storage* const> outputs,
                                 const std::string& name) {
   const auto lock = device_->lock();
-  CaptureRecorder& recorder = this->recorder();
   CapturedGraph graph;
   Trace trace = trace_of(inputs, outputs, graph);
   trace.name = name;
   trace.names_operators = true;
-  trace.constants = recorder.words_;
-  const size_t num_params = trace.params->size();
-  std::vector<int32_t> counts;
-  for (size_t p = 0; p < num_params; ++p) {
-    counts.push_back(static_cast<int32_t>(words_of(trace, p)));
-  }
-  trace.param_words = 0;
-  for (size_t p = 0; p < num_params; ++p) {
-    lowering::Param& param = (*trace.params)[p];
-    param.is_constant = may_be_constant(param);
-    if (param.is_constant) continue;
-    param.word = trace.param_words;
-    trace.param_words += counts[p];
-  }
+  lay_out(trace, possible_constants(trace), recorder().words_);
   Lowered lowered;
   lowered.input_of_slot.assign(graph.num_slots, -1);
   for (size_t i = 0; i < inputs.size(); ++i) {

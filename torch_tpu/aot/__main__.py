@@ -24,6 +24,8 @@ def _target(name: str) -> dict[str, Any]:
     module, _, function = name.rpartition(":")
     if name.endswith(".py"):
         module, function = name, "aot"
+    if not module:
+        raise SystemExit(f"{name!r} is no target: FILE.py, FILE.py:FUNCTION or MODULE:FUNCTION")
     found = (
         runpy.run_path(module) if module.endswith(".py") else vars(importlib.import_module(module))
     )

@@ -6,13 +6,13 @@ import copy
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
 from torch_tpu._load import C
+from torch_tpu._recording import recorded
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Program:
     text: str
     """StableHLO."""
     held: dict[str, int]
-    """Bytes of its inputs by kind: parameters, buffers, optimizer, inputs, other."""
+    """Bytes of its inputs by kind: parameters, buffers, optimizer, inputs."""
 
 
 def capture(
@@ -49,11 +49,11 @@ def capture(
     """
     if optimizer is not None and not isinstance(model, torch.nn.Module):
         raise ValueError("a training step needs a torch.nn.Module, whose parameters it updates")
-    device = C.AbstractDevice(0)
-    with _within(device):
+    device = C.AbstractDevice()
+    with recorded(device):
         model = _abstract_module(model)
         inputs = tree_map(_abstract, tuple(example_inputs))
-        held = dict(_held("inputs", tree_flatten(inputs)[0]))
+        held = _held("inputs", tree_flatten(inputs)[0])
         if isinstance(model, torch.nn.Module):
             held |= _held("buffers", model.buffers())
             held |= _held("parameters", model.parameters())
@@ -69,24 +69,13 @@ def capture(
         outputs = [_whole(x) for x in results if isinstance(x, torch.Tensor)]
         given = [tensor for tensor, _ in held.values()]
         name = "train_step" if optimizer is not None else "forward"
-        lowered = device.lower(given, [x for x in outputs if _key(x) not in held], name)
+        text, operands = device.lower(given, [x for x in outputs if _key(x) not in held], name)
     kinds = [kind for _, kind in held.values()]
     size = Counter[str](dict.fromkeys(("parameters", "buffers", "optimizer", "inputs"), 0))
-    for operand in lowered["operands"]:
+    for operand in operands:
         if operand >= 0:
             size[kinds[operand]] += given[operand].untyped_storage().nbytes()
-    return Program(lowered["text"].decode(), dict(size))
-
-
-@contextmanager
-def _within(device: Any) -> Iterator[None]:
-    device.enter()
-    try:
-        # Backward on this thread, which is the one that is captured.
-        with torch.autograd.set_multithreading_enabled(False):
-            yield
-    finally:
-        device.exit()
+    return Program(text.decode(), dict(size))
 
 
 def _abstract(value: Any) -> Any:

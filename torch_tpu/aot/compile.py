@@ -118,12 +118,17 @@ def compile(
     """
     chip = topology.partition(":")[0]
     if chip not in TOPOLOGIES or ":" not in topology:
-        raise AotError(f"no topology {topology!r}; such as: {', '.join(TOPOLOGIES.values())}")
+        raise _no_topology(topology)
     libtpu = _plugin.find_libtpu()
     if libtpu is None:
         raise AotError("the TPU's compiler is not installed: pip install libtpu")
     program = capture(model, example_inputs, loss_fn=loss_fn, optimizer=optimizer)
     return _compiled(program, topology, _run_compiler(libtpu, topology, program.text))
+
+
+def _no_topology(name: str, problem: str = "") -> AotError:
+    why = f" ({problem})" if problem else ""
+    return AotError(f"no topology {name!r}{why}; such as: {', '.join(TOPOLOGIES.values())}")
 
 
 def _run_compiler(libtpu: str, topology: str, text: str) -> dict[str, Any]:
@@ -150,8 +155,7 @@ def _compiled(program: Program, topology: str, made: dict[str, Any]) -> Compiled
     code, details = made.get("error", ("", ""))
     first_line = details.partition("\n")[0]
     if "topology" not in made:
-        names = ", ".join(TOPOLOGIES.values())
-        raise AotError(f"no topology {topology!r}: {first_line}; such as: {names}")
+        raise _no_topology(topology, first_line)
     if code and code != "RESOURCE_EXHAUSTED":
         raise AotError(f"the TPU's compiler refuses the program: {first_line}")
     costs = made.get("costs", {})

@@ -21,6 +21,7 @@ from torch.fx.passes.split_module import split_module
 from torch.utils._python_dispatch import _disable_current_modes
 
 from torch_tpu._load import C
+from torch_tpu._recording import recorded
 
 log = logging.getLogger(__name__)
 
@@ -190,12 +191,13 @@ def _given(placeholders: list[torch.Tensor | None], values: list[Any]) -> list[A
 
 @contextlib.contextmanager
 def _as_recorded(capture: Any) -> Iterator[None]:
-    with torch.no_grad(), _disable_current_modes(), torch._C._DisableAutocast():
-        capture.enter()
-        try:
-            yield
-        finally:
-            capture.exit()
+    with (
+        torch.no_grad(),
+        _disable_current_modes(),
+        torch._C._DisableAutocast(),
+        recorded(capture),
+    ):
+        yield
 
 
 def _take_out_set(gm: torch.fx.GraphModule) -> list[int]:

@@ -9,6 +9,7 @@ import torch
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from torch_tpu._load import C
+from torch_tpu._recording import recorded
 
 
 def train_step(
@@ -111,16 +112,13 @@ class TrainStep:
         capture = C.Capture(self._graph, args, adopts=True)
         given = iter(capture.placeholders()[:count])
         batch = [next(given) if value is None else value for value in constants]
-        capture.enter()
         try:
-            # Backward on this thread, which is the one that is captured.
-            with torch.autograd.set_multithreading_enabled(False):
+            with recorded(capture):
                 results, self._results[setting] = tree_flatten(
                     self._step(tree_unflatten(batch, spec))
                 )
-            capture.finish(results)
+                capture.finish(results)
         finally:
-            capture.exit()
             self._optimizer.zero_grad(set_to_none=True)
 
     def _switches(self) -> Iterator[Any]:

@@ -110,6 +110,11 @@ INVARIANTS = {
     "svd": _of_torch_svd,
 }
 
+#: Gradients that are solutions of ill-conditioned systems: the error of an element goes with the
+#: largest of all, in every implementation, and LAPACK's own differs between CPUs. They are compared
+#: at the same tolerances, as shares of the largest.
+NORMWISE = {"linalg.lstsq", "linalg.lstsq.grad_oriented"}
+
 #: Strides that depend on the device in PyTorch too.
 FREE_STRIDES = {"nonzero", "nonzero_static", "argwhere"}
 
@@ -302,6 +307,12 @@ def _close(got: torch.Tensor, want: torch.Tensor, limits: tuple[float, float]) -
         )
     except AssertionError as error:
         raise DifferenceError(" ".join(str(error).split())[:300]) from None
+
+
+def _by_largest(got: torch.Tensor, want: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Both as shares of the largest expected element."""
+    largest = want.abs().max()
+    return got / largest.to(got.device), want / largest
 
 
 def same_strides(got: Any, want: Any) -> None:
@@ -513,7 +524,10 @@ class Case:
                 continue
 
             def check(sample: SampleInput = sample, want: Any = want) -> bool:
-                same(self._gradient(sample, DEVICE), want, self.limits)
+                got = self._gradient(sample, DEVICE)
+                if full_name(self.op) in NORMWISE and len(got) == len(want):
+                    got, want = zip(*map(_by_largest, got, want), strict=True)
+                same(got, want, self.limits)
                 return True
 
             done += self._try("grad", check)

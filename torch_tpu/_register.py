@@ -51,7 +51,8 @@ def _name_the_device() -> None:
     )
     torch.set_autocast_dtype("tpu", torch.bfloat16)
 
-    from torch_tpu import _dynamo_interface, _multiprocessing
+    from torch_tpu import _dynamo_interface, _exit, _multiprocessing
 
     _dynamo_interface.register_when_imported()
     _multiprocessing.register()
+    _exit.register()

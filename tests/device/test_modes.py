@@ -1,5 +1,7 @@
 """The eager mode that the environment chooses."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 VARIABLES = {
@@ -32,3 +34,14 @@ def test_exit_with_recorded_work(run_python):
         """,
         TORCH_TPU_DEFER_AND_FUSE="1",
     )
+
+
+def test_exit_right_after_backward(run_python):
+    """PyTorch's thread of backward() lets go of a Python object when backward() has returned."""
+    code = """
+    import torch
+    x = torch.ones((3, 4), device="tpu", requires_grad=True)
+    torch.nn.functional.gelu(x).sum().backward()
+    """
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: run_python(code), range(8)))

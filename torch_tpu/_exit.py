@@ -14,9 +14,9 @@ import atexit
 import time
 from pathlib import Path
 
-#: Seconds: a thread at rest is seen at once, one that computes (a user's own thread left in
-#: backward()) is not waited for any longer.
-LONGEST_WAIT = 1.0
+#: Seconds. A thread at rest is seen at once; one that still computes, for a daemon thread that was
+#: left in backward(), is waited for no longer than this.
+_LONGEST_WAIT = 1.0
 _INTERVAL = 0.001
 
 
@@ -32,7 +32,7 @@ def _wait_for_autograd() -> None:
     but for work; seen twice, since it may have been about to take it.
     """
     threads = _threads_of_autograd()
-    end = time.monotonic() + LONGEST_WAIT
+    end = time.monotonic() + _LONGEST_WAIT
     at_rest = 0
     while threads and at_rest < 2 and time.monotonic() < end:
         time.sleep(_INTERVAL)

@@ -7,6 +7,7 @@
 #include "device/allocator.h"
 #include "device/current.h"
 #include "device/errors.h"
+#include "distributed/abstract_group.h"
 #include "engine/capture.h"
 #include "pjrt/compile_options.h"
 #include "pjrt/topology.h"
@@ -83,7 +84,8 @@ py::dict describe(const pjrt::Topology& topology) {
 /// A dict: "topology" unless there is none of this name, "error" (code and message) if that or the
 /// program is refused, else what the compiler made: "costs", "memory", "executable".
 py::dict compile_for(const std::string& plugin, const std::string& topology_name,
-                     const std::string& text) {
+                     const std::string& text, int num_replicas, int optimization_level,
+                     int memory_fitting_level) {
   py::dict out;
   try {
     std::optional<pjrt::Topology> topology;
@@ -97,8 +99,12 @@ py::dict compile_for(const std::string& plugin, const std::string& topology_name
     std::string serialized;
     {
       const py::gil_scoped_release no_gil;
-      const pjrt::Executable executable =
-          topology->compile(text, pjrt::CompileOptions().serialize());
+      pjrt::CompileOptions options;
+      options.num_replicas = num_replicas;
+      options.portable = num_replicas == 1;
+      options.optimization_level = optimization_level;
+      options.memory_fitting_level = memory_fitting_level;
+      const pjrt::Executable executable = topology->compile(text, options.serialize());
       costs = executable.cost_analysis();
       memory = executable.memory_stats();
       serialized = executable.serialize();
@@ -122,6 +128,15 @@ void bind_aot(py::module_& m) {
       .def("forget", &AbstractDevice::forget)
       .def("lower", torch::wrap_pybind_function(&AbstractDevice::lower));
   m.def("compile_for_topology", &compile_for);
+  m.def("abstract_group", &distributed::make_abstract_group);
+  // (kind, group, group_size, bytes) of each collective since the last call.
+  m.def("take_collectives", [] {
+    std::vector<std::tuple<std::string, std::string, int64_t, int64_t>> all;
+    for (const distributed::Collective& c : distributed::take_collectives()) {
+      all.emplace_back(c.kind, c.group, c.group_size, c.bytes);
+    }
+    return all;
+  });
 }
 
 }  // namespace torch_tpu::bindings

@@ -50,9 +50,10 @@ std::shared_ptr<Event::Mark> Event::mark() const {
 void Event::record(c10::DeviceIndex index, bool timed) {
   auto mark = std::make_shared<Mark>();
   mark->timed = timed;
-  if (engine::Runtime::started()) {
-    engine::Device& device = engine_device(index);
-    translated("Event.record", [&] { mark->work = device.outstanding(); });
+  engine::Device* device = engine::Runtime::started() ? &engine_device(index) : nullptr;
+  // What is captured has not started; the program that comes of it keeps its order.
+  if (device && !device->captures()) {
+    translated("Event.record", [&] { mark->work = device->outstanding(); });
   }
   if (timed) {
     mark->left = mark->work.size() + 1;

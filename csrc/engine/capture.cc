@@ -214,7 +214,18 @@ Trace Capture::trace_of(std::span<Storage* const> inputs, std::span<Storage* con
       if (slot >= 0) unwanted[slot] = false;
     }
   }
-  return recorder.trace_of(0, recorder.nodes_.size(), local, graph.num_slots, unwanted);
+  Trace trace = recorder.trace_of(0, recorder.nodes_.size(), local, graph.num_slots, unwanted);
+  for (size_t s = 0; s < graph.num_slots; ++s) trace.undefined.push_back(is_undefined(s, graph));
+  return trace;
+}
+
+/// Nobody has written to the storage when the graph begins.
+bool Capture::is_undefined(size_t slot, const CapturedGraph& graph) const {
+  const auto& recorder = static_cast<const CaptureRecorder&>(device_->recorder());
+  const Recorder::Slot& found = recorder.slots_[slot];
+  return found.creator == Recorder::kFromOutside && !found.storage->value &&
+         !found.storage->is_lost &&
+         std::ranges::count(graph.inputs, static_cast<int>(slot)) == 0;
 }
 
 CapturedGraph Capture::finish(std::span<Storage* const> inputs, std::span<Storage* const> outputs,
@@ -263,6 +274,7 @@ CapturedGraph Capture::finish(std::span<Storage* const> inputs, std::span<Storag
 void Capture::forget() {
   const auto lock = device_->lock();
   CaptureRecorder& recorder = this->recorder();
+  for (Storage* storage : recorder.storages()) storage->is_lost = true;
   recorder.drop(recorder.nodes_.size());
   recorder.updated_.clear();
 }
@@ -292,10 +304,7 @@ void Capture::take_constants(CapturedGraph& graph) {
     const auto slot = static_cast<int>(s);
     if (recorder.slots_[s].creator != Recorder::kFromOutside) continue;
     if (std::ranges::count(graph.inputs, slot) > 0) continue;
-    if (!storage.value) {
-      graph.scratch.emplace_back(slot, storage.base);
-      continue;
-    }
+    if (!storage.value) continue;
     if (std::ranges::count(recorder.updated_, &storage) > 0) {
       refuse("it changes a tensor that was made from values of the host");
     }
@@ -320,11 +329,6 @@ void run(const CapturedGraph& graph, Device& device, std::span<Storage* const> i
     std::memcpy(words.data() + number.word, &value, sizeof value);
   }
   std::vector<Storage*> slots(graph.num_slots);
-  std::vector<std::unique_ptr<Storage, StorageDeleter>> scratch;
-  for (const auto& [slot, type] : graph.scratch) {
-    scratch.emplace_back(allocate_storage(device, type));
-    slots[slot] = scratch.back().get();
-  }
   const auto bind = [&](const std::vector<int>& where, std::span<Storage* const> storages) {
     for (size_t i = 0; i < where.size(); ++i) {
       if (where[i] >= 0) slots[where[i]] = storages[i];

@@ -43,8 +43,6 @@ struct CapturedGraph {
   size_t num_slots = 0;
   /// Slot of each input, and of each output; -1: the program does not use it.
   std::vector<int> inputs, outputs;
-  /// Storages that are read before anything was written to them: zeros, anew in each run.
-  std::vector<std::pair<int, Type>> scratch;
   /// Storages whose values came from the host while the graph was captured.
   std::vector<std::pair<int, std::unique_ptr<Storage, StorageDeleter>>> constants;
   std::vector<uint32_t> words;  // parameter words; those of random numbers are set by each run
@@ -114,7 +112,8 @@ class Capture {
   CapturedGraph finish(std::span<Storage* const> inputs, std::span<Storage* const> outputs,
                        const std::string& name, CapturedPrograms& earlier);
 
-  /// Forgets what was recorded. The storages stay, as ones from outside whose values are unknown.
+  /// Forgets what was recorded. The storages stay, as operands of what comes: their values are
+  /// lost.
   void forget();
   /// Lowers what was recorded, for a compiler that is not this machine's. The program takes and
   /// gives the values of these storages; all numbers but random ones are constants.
@@ -130,6 +129,7 @@ class Capture {
   Trace trace_of(std::span<Storage* const> inputs, std::span<Storage* const> outputs,
                  CapturedGraph& graph);
   std::vector<uint64_t> structure(const CapturedGraph& graph);
+  bool is_undefined(size_t slot, const CapturedGraph& graph) const;
   void take_constants(CapturedGraph& graph);
 
   Device& target_;

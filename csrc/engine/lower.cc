@@ -44,7 +44,9 @@ class Lowerer {
 
   Value slot_value(int slot) {
     Slot& s = slots_.at(slot);
-    if (!s.current) {
+    if (!s.current && !trace_.undefined.empty() && trace_.undefined[slot]) {
+      s.current = builder_.zeros(trace_.slots[slot]);
+    } else if (!s.current) {
       s.parameter = builder_.parameter_count();
       s.current = builder_.parameter(trace_.slots[slot]);
       note_operand({Operand::Kind::Slot, slot});

@@ -63,10 +63,33 @@ void free_storage(Storage* storage) {
   if (storage->device.remove(*storage)) delete storage;
 }
 
+namespace {
+
+/// Keeps the dtype, so that the tensor that resizes finds its own elements.
+Type resized(const Type& base, size_t nbytes) {
+  const int64_t width = stablehlo::byte_size(base.dtype);
+  const auto size = static_cast<int64_t>(nbytes);
+  return size % width == 0 ? Type{base.dtype, {size / width}} : Type{DType::U8, {size}};
+}
+
+/// A recorded operator has one type for a storage. So it can be emptied, which frees memory that a
+/// program manages by itself, and filled again.
+Type resized_in_capture(const Storage& storage, size_t nbytes) {
+  if (storage.slot < 0) return resized(storage.base, nbytes);
+  if (nbytes != 0 && nbytes != storage.base_bytes) {
+    throw std::runtime_error(
+        "a storage that operators of this graph use cannot change its size from " +
+        std::to_string(storage.base_bytes) + " to " + std::to_string(nbytes) + " bytes");
+  }
+  return storage.base;
+}
+
+}  // namespace
+
 void resize_storage(Storage& storage, size_t nbytes) {
   Device& device = storage.device;
   const size_t old_bytes = storage.nbytes;
-  {
+  if (!device.captures()) {
     const auto lock = device.lock_value(storage);
   }
   HostBytes bytes;
@@ -76,16 +99,13 @@ void resize_storage(Storage& storage, size_t nbytes) {
     if (nbytes < storage.base_bytes)
       std::memset(bytes.get() + nbytes, 0, storage.base_bytes - nbytes);
   }
+  Type base =
+      device.captures() ? resized_in_capture(storage, nbytes) : resized(storage.base, nbytes);
   device.change_size(storage, nbytes);
   const uintptr_t address = reserve_address(nbytes);
   note_free(device.index(), storage.address, old_bytes);
   note_allocation(device.index(), address, nbytes);
   const auto lock = device.lock();
-  // Keep the dtype, so that the tensor that resizes finds its own elements.
-  const int64_t width = stablehlo::byte_size(storage.base.dtype);
-  const bool fits = nbytes % width == 0;
-  Type base = fits ? Type{storage.base.dtype, {static_cast<int64_t>(nbytes) / width}}
-                   : Type{DType::U8, {static_cast<int64_t>(nbytes)}};
   pjrt::Buffer value;
   if (bytes) value = device.upload(bytes.get(), base);
   storage.set_base(std::move(base));

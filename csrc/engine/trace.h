@@ -74,6 +74,9 @@ struct Trace {
   std::vector<Call> calls;
   /// Slots whose last value nobody will read; none if empty.
   std::vector<bool> unwanted;
+  /// Slots that hold nothing before the program; it makes zeros for one that it reads so. None if
+  /// empty.
+  std::vector<bool> undefined;
   /// The run-time numbers of all calls, if they were laid out before: their programs were lowered
   /// one by one.
   std::optional<std::vector<lowering::Param>> params;

@@ -61,7 +61,8 @@ Table factory_table();
 Table random_table();
 Table rejection_table();
 Table gamma_gradient_table();
-// copies
+// copies, collectives
 Table copy_table();
+Table collective_table();
 
 }  // namespace torch_tpu::lowering

@@ -59,6 +59,7 @@ Table collect() {
            rejection_table,
            gamma_gradient_table,
            copy_table,
+           collective_table,
        }) {
     Table table = family();
     all.insert(all.end(), table.begin(), table.end());

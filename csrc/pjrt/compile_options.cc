@@ -21,6 +21,8 @@ constexpr int num_partitions = 5;
 constexpr int use_spmd_partitioning = 6;
 constexpr int device_assignment = 9;
 constexpr int use_shardy_partitioner = 19;
+constexpr int optimization_level = 24;
+constexpr int memory_fitting_level = 25;
 }  // namespace build_options_proto
 
 namespace device_assignment_proto {
@@ -94,6 +96,9 @@ std::string device_assignment(const CompileOptions& options) {
   return proto.take();
 }
 
+/// A level as xla::ExecutionOptions::EffortLevel: O0 is 9, O1 is 19, ...
+int64_t effort(int level) { return 10 * level + 9; }
+
 std::string build_options(const CompileOptions& options) {
   ProtoWriter proto;
   proto.integer(build_options_proto::num_replicas, options.num_replicas);
@@ -106,6 +111,12 @@ std::string build_options(const CompileOptions& options) {
   }
   if (options.use_shardy) {
     proto.integer(build_options_proto::use_shardy_partitioner, 1);
+  }
+  if (options.optimization_level >= 0) {
+    proto.integer(build_options_proto::optimization_level, effort(options.optimization_level));
+  }
+  if (options.memory_fitting_level >= 0) {
+    proto.integer(build_options_proto::memory_fitting_level, effort(options.memory_fitting_level));
   }
   return proto.take();
 }

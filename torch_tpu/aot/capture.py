@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 from torch_tpu._load import C
 from torch_tpu._recording import recorded
+from torch_tpu.aot.world import Collective, take_collectives, world_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +23,10 @@ class Program:
     text: str
     """StableHLO."""
     held: dict[str, int]
-    """Bytes of its inputs by kind: parameters, buffers, optimizer, inputs."""
+    """Bytes of its inputs by kind: parameters, buffers, optimizer, inputs. Of one device."""
+    num_devices: int = 1
+    """Devices that run it, each a replica."""
+    collectives: tuple[Collective, ...] = ()
 
 
 def capture(
@@ -31,6 +35,8 @@ def capture(
     *,
     loss_fn: Callable[..., torch.Tensor] | None = None,
     optimizer: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer] | None = None,
+    parallelize: Callable[[torch.nn.Module], torch.nn.Module | None] | None = None,
+    num_devices: int = 1,
 ) -> Program:
     """The program of ``model(*example_inputs)``; with `optimizer`, of a training step.
 
@@ -42,16 +48,43 @@ def capture(
         optimizer: makes the optimizer from the parameters, such as
             ``lambda p: torch.optim.AdamW(p, lr=1e-3, capturable=True)``. The program is that of a
             later step, when the optimizer's states exist.
+        parallelize: shards or wraps the model for several devices, by FSDP2 (``fully_shard``),
+            DTensor (``parallelize_module``), DistributedDataParallel or collectives of its own. It
+            is called with a copy of the model, in a process group of `num_devices` ranks (of which
+            this process is rank 0) for meshes such as ``init_device_mesh("tpu", (8,))``, and gives
+            the model to run, or None for the same. `example_inputs` are those of one device.
+        num_devices: how many run the program; more than one needs `parallelize`.
 
     Raises:
-        ValueError: the loss is no single number, or `optimizer` is given for a plain function.
+        ValueError: the loss is no single number, or `optimizer` or `parallelize` is given for a
+            plain function.
         RuntimeError: the model needs a tensor's values on the host while it runs.
     """
-    if optimizer is not None and not isinstance(model, torch.nn.Module):
-        raise ValueError("a training step needs a torch.nn.Module, whose parameters it updates")
+    if not isinstance(model, torch.nn.Module) and (optimizer or parallelize):
+        raise ValueError("to train or to shard it, the model must be a torch.nn.Module")
+    if num_devices > 1 and parallelize is None:
+        raise ValueError(f"a program for {num_devices} devices needs `parallelize`")
+    if parallelize is None:
+        return _capture(model, example_inputs, loss_fn, optimizer)
+    with world_of(num_devices):
+        program = _capture(model, example_inputs, loss_fn, optimizer, parallelize)
+    return dataclasses.replace(program, num_devices=num_devices)
+
+
+def _capture(
+    model: torch.nn.Module | Callable[..., Any],
+    example_inputs: Sequence[Any],
+    loss_fn: Callable[..., torch.Tensor] | None,
+    optimizer: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer] | None,
+    parallelize: Callable[[torch.nn.Module], torch.nn.Module | None] | None = None,
+) -> Program:
     device = C.AbstractDevice()
     with recorded(device):
         model = _abstract_module(model)
+        if parallelize is not None:
+            model = parallelize(model) or model
+            device.forget()
+            take_collectives()
         inputs = tree_map(_abstract, tuple(example_inputs))
         held = _held("inputs", tree_flatten(inputs)[0])
         if isinstance(model, torch.nn.Module):
@@ -64,9 +97,10 @@ def capture(
             update = optimizer(model.parameters())
             _step(model, update, inputs, loss_fn)  # makes the states
             device.forget()
+            take_collectives()
             held |= _held("optimizer", _states(update))
             results = [_step(model, update, inputs, loss_fn)]
-        outputs = [_whole(x) for x in results if isinstance(x, torch.Tensor)]
+        outputs = [_whole(_local(x)) for x in results if isinstance(x, torch.Tensor)]
         given = [tensor for tensor, _ in held.values()]
         name = "train_step" if optimizer is not None else "forward"
         text, operands = device.lower(given, [x for x in outputs if _key(x) not in held], name)
@@ -75,7 +109,12 @@ def capture(
     for operand in operands:
         if operand >= 0:
             size[kinds[operand]] += given[operand].untyped_storage().nbytes()
-    return Program(text.decode(), dict(size))
+    return Program(text.decode(), dict(size), collectives=tuple(take_collectives()))
+
+
+def _local(tensor: torch.Tensor) -> torch.Tensor:
+    """The part of a DTensor that this device has; any other tensor as it is."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
 def _abstract(value: Any) -> Any:
@@ -129,11 +168,8 @@ def _key(tensor: torch.Tensor) -> int:
 
 def _held(kind: str, values: Iterable[Any]) -> dict[int, tuple[torch.Tensor, str]]:
     """Tensors on the device by their storage."""
-    return {
-        _key(value): (value.detach(), kind)
-        for value in values
-        if isinstance(value, torch.Tensor) and value.device.type == "tpu"
-    }
+    tensors = (_local(x.detach()) for x in values if isinstance(x, torch.Tensor))
+    return {_key(tensor): (tensor, kind) for tensor in tensors if tensor.device.type == "tpu"}
 
 
 def _whole(tensor: torch.Tensor) -> torch.Tensor:

@@ -81,7 +81,8 @@ py::dict describe(const pjrt::Topology& topology) {
 }
 
 /// A dict: "topology" unless there is none of this name, "error" (code and message) if that or the
-/// program is refused, else what the compiler made: "costs", "memory", "executable".
+/// program is refused, else what the compiler made: "costs", "memory", "executable", and
+/// "optimized" (see pjrt::OptimizedProgram), each unless the plugin has none.
 py::dict compile_for(const std::string& plugin, const std::string& topology_name,
                      const std::string& text) {
   py::dict out;
@@ -94,6 +95,7 @@ py::dict compile_for(const std::string& plugin, const std::string& topology_name
     out["topology"] = describe(*topology);
     std::optional<std::map<std::string, double>> costs;
     std::optional<pjrt::CompiledMemoryStats> memory;
+    std::optional<pjrt::OptimizedProgram> optimized;
     std::string serialized;
     {
       const py::gil_scoped_release no_gil;
@@ -101,10 +103,14 @@ py::dict compile_for(const std::string& plugin, const std::string& topology_name
           topology->compile(text, pjrt::CompileOptions().serialize());
       costs = executable.cost_analysis();
       memory = executable.memory_stats();
+      optimized = executable.optimized_program();
       serialized = executable.serialize();
     }
     if (costs) out["costs"] = *costs;
     if (memory) out["memory"] = describe(*memory);
+    if (optimized) {
+      out["optimized"] = py::make_tuple(optimized->format, py::bytes(optimized->code));
+    }
     out["executable"] = py::bytes(serialized);
   } catch (const pjrt::Error& error) {
     out["error"] = py::make_tuple(pjrt::to_string(error.code()), error.details());

@@ -1,8 +1,7 @@
-"""Compiles a captured program with libtpu, in a process of its own, and reports what it needs."""
+"""Compiles a captured program with libtpu, in a process of its own."""
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import pickle
 import subprocess
@@ -15,7 +14,9 @@ from typing import Any
 import torch
 
 from torch_tpu import _plugin
+from torch_tpu.aot import report
 from torch_tpu.aot.capture import Program, capture
+from torch_tpu.aot.report import Compiled
 
 # Names that libtpu takes, by the chip.
 TOPOLOGIES = {
@@ -39,64 +40,6 @@ _ENVIRONMENT = {
 
 class AotError(RuntimeError):
     """The program cannot be compiled for this topology."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Compiled:
-    """What the TPU's compiler says. Sizes in bytes, of one device."""
-
-    topology: str
-    device_kind: str
-    num_devices: int
-    fits: bool
-    problem: str
-    """Why it does not fit; empty if it does."""
-    memory_limit: int | None
-    """Memory of one device."""
-    memory: dict[str, int]
-    """The compiler's own: arguments, outputs, alias, temporaries, peak, generated_code; empty if
-    it does not fit."""
-    held: dict[str, int]
-    """Bytes of the inputs by kind; see :class:`Program`."""
-    flops: float | None
-    bytes_accessed: float | None
-    optimal_seconds: float | None
-    """The compiler's estimate; None where it has none."""
-    executable: bytes = dataclasses.field(repr=False, default=b"")
-    """The serialized program, for a TPU of this kind and the same libtpu."""
-
-    def __str__(self) -> str:
-        lines = [
-            f"compiled for {self.topology} ({self.device_kind}), one of {self.num_devices} "
-            "devices; nothing here ran on a TPU"
-        ]
-        if not self.fits:
-            lines.append(f"DOES NOT FIT: {self.problem}")
-        limit = "" if self.memory_limit is None else f" of {_mib(self.memory_limit)}"
-        if self.memory:
-            lines.append(f"peak memory      {_mib(self.memory['peak'])}{limit}")
-            lines.append(f"  temporaries    {_mib(self.memory['temporaries'])}")
-            lines.append(f"  program        {_mib(self.memory['generated_code'])}")
-        for kind, size in self.held.items():
-            if size:
-                lines.append(f"  {kind:14} {_mib(size)}")
-        if self.flops is not None:
-            lines.append(f"flops            {self.flops:.4g}")
-        if self.bytes_accessed is not None:
-            lines.append(f"bytes accessed   {self.bytes_accessed:.4g}")
-        if self.optimal_seconds is not None:
-            lines.append(f"estimated time   {self.optimal_seconds:.4g} s (the compiler's)")
-        return "\n".join(lines)
-
-    def to_json(self) -> dict[str, Any]:
-        """All but the executable."""
-        values = dataclasses.asdict(self)
-        del values["executable"]
-        return values
-
-
-def _mib(size: int) -> str:
-    return f"{size / 2**20:,.1f} MiB"
 
 
 def compile(
@@ -158,19 +101,4 @@ def _compiled(program: Program, topology: str, made: dict[str, Any]) -> Compiled
         raise _no_topology(topology, first_line)
     if code and code != "RESOURCE_EXHAUSTED":
         raise AotError(f"the TPU's compiler refuses the program: {first_line}")
-    costs = made.get("costs", {})
-    optimal = costs.get("optimal_seconds")
-    return Compiled(
-        topology=topology,
-        device_kind=made["topology"]["device_kind"],
-        num_devices=made["topology"]["num_devices"],
-        fits=not code,
-        problem=first_line,
-        memory_limit=made["topology"]["memory_bytes"],
-        memory=made.get("memory", {}),
-        held=program.held,
-        flops=costs.get("flops"),
-        bytes_accessed=costs.get("bytes accessed"),
-        optimal_seconds=optimal if optimal is not None and optimal > 0 else None,
-        executable=made.get("executable", b""),
-    )
+    return report.compiled(program, topology, made)

@@ -26,7 +26,7 @@ class Chip:
     """What the compiler lets a program use of the memory of one device. Not published: libtpu
     0.0.52 says it when a program does not fit."""
     clock: float | None
-    """Cycles/s; None where it follows from nothing published."""
+    """Cycles/s, as the comment on the table derives it; None where it cannot be."""
     source: str
 
     @property
@@ -40,9 +40,10 @@ class Chip:
         return self.hbm_bandwidth / self.devices
 
 
-# Where a page gives no clock, it is that at which the published matrix units have the published
-# peak: units x side^2 x 2 flops a cycle. The pages of v4 and v5p: 2 cores of 4 units of 128x128;
-# v5e: 4 of 128x128; v6e: 2 of 256x256.
+# No page gives a clock (the paper does for v4): it is that at which the matrix units have the
+# published peak, units x side^2 x 2 flops a cycle. The pages of v4 and v5p say 8 of 128x128, of v5e
+# 4 of 128x128. That of v6e has said 4 and says 2; units of 256x256 there have the peak at 1.75 or
+# 3.5 GHz, and at more than 2.5 GHz the compiler's cycles for a large product would beat the peak.
 CHIPS = {
     chip.name: chip
     for chip in (

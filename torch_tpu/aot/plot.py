@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from torch_tpu.aot.units import share, size
 
-_WIDTH, _LEFT, _BAR = 760, 20, 34
+_WIDTH, _LEFT, _BAR = 860, 20, 34
 _SPAN = _WIDTH - 2 * _LEFT
 # Told apart by people who see few colours too (Okabe and Ito).
 _COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442"]
@@ -18,9 +18,9 @@ def memory(title: str, parts: dict[str, int], limit: int | None, note: str) -> s
     second bar shows them alone."""
     total = sum(parts.values())
     whole = max(total, limit or 0, 1)
-    drawn, y = [_text(_LEFT, 28, title, 'font-size="15" font-weight="bold"')], 58
+    drawn, y = [_text(_LEFT, 28, title, 'font-size="14" font-weight="bold"')], 58
     if limit:
-        drawn.append(_text(_LEFT, y, f"of a device's memory, {size(limit)}"))
+        drawn.append(_text(_LEFT, y, f"Against a device's memory: {size(limit)}, the dashed line"))
         y += 8
         width = _SPAN * limit / whole
         drawn.append(_rect(_LEFT, y, width, "#eeeeee", "limit", limit))
@@ -32,7 +32,7 @@ def memory(title: str, parts: dict[str, int], limit: int | None, note: str) -> s
         )
         y += _BAR + 30
     if not limit or total < limit / 2:
-        drawn.append(_text(_LEFT, y, f"of what the program needs, {size(total)}"))
+        drawn.append(_text(_LEFT, y, f"Alone: {size(total)}"))
         y += 8
         drawn += _stack(parts, total or 1, y)
         y += _BAR + 30

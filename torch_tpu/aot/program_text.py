@@ -14,6 +14,7 @@ _PRODUCT = re.compile(
 _CONTRACTED = re.compile(r"lhs_contracting_dimensions = \[([\d, ]*)\]")
 _KERNEL = re.compile(r"x\[([^\]]*)\]->")
 _DILATION = re.compile(r"lhs_dilation = array<i64: ([\d, ]*)>")
+_GROUPS = re.compile(r"feature_group_count = (\d+)")
 _RESULT = re.compile(rf'"stablehlo\.(\w+)"\(.* -> {_TENSOR} loc\("([^"]+)"\)')
 _ARGUMENTS = re.compile(r"func\.func public @main\((.*)\) -> ")
 # They are computed where they are used.
@@ -52,18 +53,24 @@ def model_flops(text: str) -> int:
         if product is None:
             continue
         kind, left, _, right, _, result, _ = product.groups()
-        terms = 1
         if kind == "dot_general":
             contracted = _CONTRACTED.search(line)
-            for dimension in _ints(contracted[1]) if contracted else ():
-                terms *= _sizes(left)[dimension]
+            terms = math.prod(_sizes(left)[axis] for axis in _ints(contracted)) * math.prod(
+                _sizes(result)
+            )
         else:
-            roles = _KERNEL.search(line)[1].split(", ")
-            terms = math.prod(_sizes(right)) // max(_sizes(right)[roles.index("o")], 1)
-            # Between the elements of a dilated operand lie zeros.
-            terms //= math.prod(_ints(_DILATION.search(line)[1]))
-        flops += 2 * math.prod(_sizes(result)) * terms
+            terms = _convolution_terms(line, _sizes(left), _sizes(right), _sizes(result))
+        flops += 2 * terms
     return flops
+
+
+def _convolution_terms(line: str, left: list[int], right: list[int], result: list[int]) -> int:
+    roles = _KERNEL.search(line)[1].split(", ")
+    if math.prod(_ints(_DILATION.search(line))) > 1:
+        # A transposed convolution: of each element of the operand, between which lie zeros.
+        groups = int(_GROUPS.search(line)[1])
+        return math.prod(left) * math.prod(right) // (right[roles.index("i")] * groups)
+    return math.prod(result) * math.prod(right) // right[roles.index("o")]
 
 
 def largest_results(text: str, count: int = 5) -> list[Result]:
@@ -83,8 +90,9 @@ def float32_arguments(text: str) -> int:
     return sum(_size(sizes, dtype) for sizes, dtype in found if dtype == "f32")
 
 
-def _ints(text: str) -> list[int]:
-    return [int(number) for number in text.split(",") if number.strip()]
+def _ints(found: re.Match[str] | None) -> list[int]:
+    """The numbers of a list."""
+    return [int(number) for number in found[1].split(",") if number.strip()] if found else []
 
 
 def _sizes(text: str) -> list[int]:

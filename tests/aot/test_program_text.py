@@ -58,11 +58,13 @@ def test_flops_of_a_forward_of_attention():
 
 def test_largest_results_name_their_operators():
     x = torch.empty(64, 256)
-    program = aot.capture(lambda x: (torch.exp(x @ x.T).sum(), x.tanh() + 1), (x,))
-    results = program_text.largest_results(program.text, 3)
-    assert [result.bytes for result in results] == [64 * 256 * 4] * 2 + [64 * 64 * 4]
-    assert {result.operator for result in results[:2]} == {"aten::tanh", "aten::add.Tensor"}
-    assert results[0].type == "64x256xf32"
+    program = aot.capture(lambda x: (torch.exp(x @ x.T).sum(), x.tanh() + 1, x.tanh()), (x,))
+    first, second = program_text.largest_results(program.text, 2)
+    assert (first.type, first.bytes) == ("64x256xf32", 64 * 256 * 4)
+    assert first.operators[:2] == ("aten::tanh", "aten::add.Tensor")
+    assert first.count == 3
+    assert (second.type, second.bytes) == ("64x64xf32", 64 * 64 * 4)
+    assert set(second.operators) == {"aten::mm", "aten::exp"}
 
 
 def test_float32_arguments_are_counted():

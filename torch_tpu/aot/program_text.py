@@ -24,14 +24,15 @@ _COMPLEX = {"complex<f32>": 8, "complex<f64>": 16}
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """Results of one type that one operator computes."""
+    """Results of one type."""
 
-    operator: str
     type: str
     """Such as "512x4096xf32"."""
-    count: int
     bytes: int
     """Of one."""
+    count: int
+    operators: tuple[str, ...]
+    """Who computes them, the most frequent first."""
 
 
 def is_training_step(text: str) -> bool:
@@ -75,12 +76,15 @@ def _convolution_terms(line: str, left: list[int], right: list[int], result: lis
 
 def largest_results(text: str, count: int = 5) -> list[Result]:
     """The largest values that operators compute. The compiler may fuse some of them away."""
-    found = Counter[tuple[str, str, int]]()
+    found: dict[tuple[int, str], Counter[str]] = {}
     for operation, sizes, dtype, operator in _RESULT.findall(text):
         if operation not in _NO_MEMORY:
-            found[operator, sizes + dtype, _size(sizes, dtype)] += 1
-    largest = sorted(found.items(), key=lambda item: (-item[0][2], -item[1], item[0]))
-    return [Result(*key[:2], number, key[2]) for key, number in largest[:count]]
+            found.setdefault((_size(sizes, dtype), sizes + dtype), Counter())[operator] += 1
+    largest = sorted(found.items(), reverse=True)[:count]
+    return [
+        Result(type_, bytes_, operators.total(), tuple(name for name, _ in operators.most_common()))
+        for (bytes_, type_), operators in largest
+    ]
 
 
 def float32_arguments(text: str) -> int:

@@ -187,8 +187,7 @@ class Compiled:
         lines = []
         if self.largest:
             rows = [
-                (x.operator, size(x.bytes), f"{x.type}{f', {x.count} times' * (x.count > 1)}")
-                for x in self.largest
+                (x.type, size(x.bytes), f"{x.count} by {_names(x.operators)}") for x in self.largest
             ]
             lines += ["Largest results of operators", *_table(rows, left=(2,)), ""]
         if self.changes:
@@ -198,6 +197,11 @@ class Compiled:
                 enough = "enough: " if change.enough else ""
                 lines.append(f"  - {enough}{change.text}{saves}")
         return lines
+
+
+def _names(operators: tuple[str, ...]) -> str:
+    more = len(operators) - 2
+    return ", ".join(operators[:2]) + (f" and {more} more" if more > 0 else "")
 
 
 def _table(rows: list[tuple[str, ...]], left: tuple[int, ...] = ()) -> list[str]:
@@ -239,7 +243,7 @@ def compiled(program: Program, topology: str, made: dict[str, Any]) -> Compiled:
     else:
         found = shortage.needed(message)
         largest = [
-            Result(operator, "allocation", 1, bytes_)
+            Result("allocation", bytes_, 1, (operator,))
             for operator, bytes_ in shortage.allocations(message)
         ] or program_text.largest_results(program.text)
         if found is not None:

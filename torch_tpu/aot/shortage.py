@@ -92,7 +92,7 @@ def changes(
             f"parameter nor state ({size(batch)}) grows with it",
             batch - room,
         )
-    if float32:
+    if float32 > needs // 50:
         add(
             f"bfloat16 instead of float32 for what the program is given: half of {size(float32)}"
             + (", and of the gradients" if training else ""),

@@ -93,14 +93,17 @@ py::dict compile_for(const std::string& plugin, const std::string& topology_name
       topology.emplace(pjrt::Topology::create(pjrt::Plugin::load(plugin), topology_name));
     }
     out["topology"] = describe(*topology);
+    pjrt::CompileOptions options;
+    // As the runtime compiles (engine/runtime.cc).
+    options.portable = true;
+    options.overrides["xla_allow_excess_precision"] = false;
     std::optional<std::map<std::string, double>> costs;
     std::optional<pjrt::CompiledMemoryStats> memory;
     std::optional<pjrt::OptimizedProgram> optimized;
     std::string serialized;
     {
       const py::gil_scoped_release no_gil;
-      const pjrt::Executable executable =
-          topology->compile(text, pjrt::CompileOptions().serialize());
+      const pjrt::Executable executable = topology->compile(text, options.serialize());
       costs = executable.cost_analysis();
       memory = executable.memory_stats();
       optimized = executable.optimized_program();

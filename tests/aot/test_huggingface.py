@@ -46,6 +46,13 @@ VIT = {
     "image_size": 32,
     "patch_size": 16,
 }
+RESNET = {
+    "architectures": ["ResNetForImageClassification"],
+    "model_type": "resnet",
+    "embedding_size": 8,
+    "hidden_sizes": [8, 16],
+    "depths": [1, 1],
+}
 T5 = {
     "architectures": ["T5ForConditionalGeneration"],
     "model_type": "t5",
@@ -83,7 +90,7 @@ def test_forward_of_a_llama_has_its_parameters_and_flops(tmp_path):
     assert program_text.model_flops(program.text) == 2 * 3 * 16 * (products + attention)
 
 
-@pytest.mark.parametrize("config", [LLAMA, BERT, VIT, T5], ids=lambda c: c["model_type"])
+@pytest.mark.parametrize("config", [LLAMA, BERT, VIT, RESNET, T5], ids=lambda c: c["model_type"])
 def test_steps_have_a_loss(tmp_path, config):
     target = huggingface.target(written(tmp_path, config), train=True, batch=2, seq=8)
     program = aot.capture(target["model"], target["inputs"], optimizer=sgd)

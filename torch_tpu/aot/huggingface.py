@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 _LONGEST = 2048
+_SIDE = 224  # of images, where the config does not tell
 # Heads whose labels are one for each token, and one for each example.
 _BY_TOKEN = ("LMHeadModel", "CausalLM", "MaskedLM", "ConditionalGeneration", "TokenClassification")
 _BY_EXAMPLE = ("SequenceClassification", "ImageClassification")
@@ -38,8 +39,9 @@ def target(
     "model" and "inputs". Nothing in it has memory.
 
     The model is that of the config's first architecture (without one: a causal language model, or
-    else the bare model), in the config's dtype. Inputs are tokens, or images where the model takes
-    these. With `train` there are labels, and the output has a loss.
+    else the bare model), in the config's dtype. Inputs are tokens, or images (of 224 pixels a side,
+    unless the config says) where the model takes these. With `train` there are labels, and the
+    output has a loss. Models that look at the values of a mask, such as BART, cannot be captured.
 
     Args:
         path: a config.json, or a folder that has one.
@@ -104,7 +106,7 @@ def _architecture(transformers: Any, config: Any) -> Any:
 def _inputs(model: Any, config: Any, batch: int, seq: int | None) -> dict[str, torch.Tensor]:
     name = model.main_input_name
     if name == "pixel_values":
-        side = config.image_size
+        side = getattr(config, "image_size", _SIDE)
         height, width = (side, side) if isinstance(side, int) else side
         shape = (batch, config.num_channels, height, width)
         return {name: torch.empty(shape, dtype=model.dtype, device="meta")}

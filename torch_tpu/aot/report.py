@@ -15,7 +15,7 @@ from torch_tpu.aot.roofline import Roofline, roofline
 from torch_tpu.aot.shortage import Change
 from torch_tpu.aot.units import scaled, seconds, share, size
 
-NOTHING_RAN = "Compiled by libtpu; nothing here ran on a TPU, and no time was measured."
+NOTHING_RAN = "Compiled by libtpu; nothing here ran on a TPU: no time was measured."
 _OPERATORS_SHOWN = 8
 
 
@@ -74,7 +74,8 @@ class Compiled:
         return self.costs.operators if self.costs is not None else ()
 
     def __str__(self) -> str:
-        lines = [self.verdict(), f"{self.device_kind}. {NOTHING_RAN}", ""]
+        device = f"{self.device_kind}, one of {self.num_devices} devices"
+        lines = [self.verdict(), f"{device}. {NOTHING_RAN}", ""]
         lines += self._memory_lines()
         if self.fits:
             lines += self._time_lines() + self._operator_lines()

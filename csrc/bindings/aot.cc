@@ -82,10 +82,11 @@ py::dict describe(const pjrt::Topology& topology) {
 }
 
 /// A dict: "topology" unless there is none of this name, "error" (code and message) if that or the
-/// program is refused, else what the compiler made: "costs", "memory", "executable".
+/// program is refused, else what the compiler made of it, with this effort (0 to 3; -1: its own
+/// choice): "costs", "memory", "executable", and "optimized" (see pjrt::OptimizedProgram), each
+/// unless the plugin has none. Without a text, the topology only.
 py::dict compile_for(const std::string& plugin, const std::string& topology_name,
-                     const std::string& text, int num_replicas, int optimization_level,
-                     int memory_fitting_level) {
+                     const std::string& text, int num_replicas, int effort) {
   py::dict out;
   try {
     std::optional<pjrt::Topology> topology;
@@ -94,23 +95,30 @@ py::dict compile_for(const std::string& plugin, const std::string& topology_name
       topology.emplace(pjrt::Topology::create(pjrt::Plugin::load(plugin), topology_name));
     }
     out["topology"] = describe(*topology);
+    if (text.empty()) return out;
+    pjrt::CompileOptions options;
+    // As the runtime compiles (engine/runtime.cc).
+    options.num_replicas = num_replicas;
+    options.portable = num_replicas == 1;
+    options.optimization_level = effort;
+    options.overrides["xla_allow_excess_precision"] = false;
     std::optional<std::map<std::string, double>> costs;
     std::optional<pjrt::CompiledMemoryStats> memory;
+    std::optional<pjrt::OptimizedProgram> optimized;
     std::string serialized;
     {
       const py::gil_scoped_release no_gil;
-      pjrt::CompileOptions options;
-      options.num_replicas = num_replicas;
-      options.portable = num_replicas == 1;
-      options.optimization_level = optimization_level;
-      options.memory_fitting_level = memory_fitting_level;
       const pjrt::Executable executable = topology->compile(text, options.serialize());
       costs = executable.cost_analysis();
       memory = executable.memory_stats();
+      optimized = executable.optimized_program();
       serialized = executable.serialize();
     }
     if (costs) out["costs"] = *costs;
     if (memory) out["memory"] = describe(*memory);
+    if (optimized) {
+      out["optimized"] = py::make_tuple(optimized->format, py::bytes(optimized->code));
+    }
     out["executable"] = py::bytes(serialized);
   } catch (const pjrt::Error& error) {
     out["error"] = py::make_tuple(pjrt::to_string(error.code()), error.details());

@@ -22,7 +22,6 @@ constexpr int use_spmd_partitioning = 6;
 constexpr int device_assignment = 9;
 constexpr int use_shardy_partitioner = 19;
 constexpr int optimization_level = 24;
-constexpr int memory_fitting_level = 25;
 }  // namespace build_options_proto
 
 namespace device_assignment_proto {
@@ -114,9 +113,6 @@ std::string build_options(const CompileOptions& options) {
   }
   if (options.optimization_level >= 0) {
     proto.integer(build_options_proto::optimization_level, effort(options.optimization_level));
-  }
-  if (options.memory_fitting_level >= 0) {
-    proto.integer(build_options_proto::memory_fitting_level, effort(options.memory_fitting_level));
   }
   return proto.take();
 }

@@ -21,8 +21,6 @@ struct CompileOptions {
   bool use_shardy = false;
   /// How much work the compiler does for a fast program: 0 to 3, or -1 for its own choice.
   int optimization_level = -1;
-  /// How much work it does to make the program fit into memory, likewise.
-  int memory_fitting_level = -1;
   /// The program may run on any device of the client: the device is named at each execution.
   /// Needs one replica and one partition.
   bool portable = true;

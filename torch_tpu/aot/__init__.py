@@ -6,6 +6,7 @@ compiler. Nothing here runs on a TPU: times are estimates.
 """
 
 from torch_tpu.aot.capture import Program, capture
-from torch_tpu.aot.compile import AotError, Compiled, compile
+from torch_tpu.aot.compile import AotError, compile
+from torch_tpu.aot.report import Compiled
 
 __all__ = ["AotError", "Compiled", "Program", "capture", "compile"]

@@ -108,9 +108,10 @@ class Compiled:
         Path(path).write_text(picture)
 
     def to_json(self) -> dict[str, Any]:
-        """All but the executable."""
+        """All but the executable; and "chip", the published figures."""
         values = dataclasses.asdict(self)
         del values["executable"]
+        values["chip"] = dataclasses.asdict(chip_of(self.topology))
         if self.costs is not None:
             values["costs"] |= {"cycles": self.costs.cycles, "hbm_bytes": self.costs.hbm_bytes}
         return values
@@ -167,7 +168,7 @@ class Compiled:
         rows = [("", "cycles", "", "memory", "kernels")]
         for name, operators in (
             *((x.name, (x,)) for x in shown),
-            (f"{len(rest)} others", rest),
+            ("1 other" if len(rest) == 1 else f"{len(rest)} others", rest),
         ):
             cycles = sum(x.cycles for x in operators)
             rows.append(

@@ -46,6 +46,7 @@ def test_the_roofline_is_that_of_one_device(product):
     # Both operands once, and little else.
     moved = 2 * SIDE * SIDE * 2
     assert moved <= product.costs.hbm_bytes < 1.5 * moved
+    assert product.costs.hbm_bytes <= product.bytes_accessed  # which counts on the chip too
     assert line.memory_seconds == product.costs.hbm_bytes / chip.device_bandwidth
     assert 0.3 < line.mfu_at_most <= 1
     assert line.mfu_at_most * max(line.seconds, line.estimated_seconds) == pytest.approx(
@@ -61,6 +62,7 @@ def test_json_has_what_the_text_has(product):
     assert values["costs"]["operators"][0]["name"] == "aten::mm"
     assert values["roofline"]["bound"] == "compute"
     assert values["parts"] == product.parts
+    assert values["chip"]["peak_flops"] == chip_of(product.topology).peak_flops
     assert "executable" not in values
 
 

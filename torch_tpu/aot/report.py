@@ -115,12 +115,13 @@ class Compiled:
         Path(path).write_text(picture)
 
     def to_json(self) -> dict[str, Any]:
-        """All but the executable."""
+        """All but the executable; and "chip", the published figures."""
         values = dataclasses.asdict(self)
         del values["executable"]
         values["bytes_sent"] = self.bytes_sent
         for value, collective in zip(values["collectives"], self.collectives, strict=True):
             value["bytes_moved"] = collective.bytes_moved
+        values["chip"] = dataclasses.asdict(chip_of(self.topology))
         if self.costs is not None:
             values["costs"] |= {"cycles": self.costs.cycles, "hbm_bytes": self.costs.hbm_bytes}
         return values
@@ -199,7 +200,7 @@ class Compiled:
         rows = [("", "cycles", "", "memory", "kernels")]
         for name, operators in (
             *((x.name, (x,)) for x in shown),
-            (f"{len(rest)} others", rest),
+            ("1 other" if len(rest) == 1 else f"{len(rest)} others", rest),
         ):
             cycles = sum(x.cycles for x in operators)
             rows.append(

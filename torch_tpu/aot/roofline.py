@@ -14,24 +14,25 @@ class Roofline:
     compute_seconds: float
     """The flops that the compiler counts in the optimized program, at the peak of bfloat16."""
     memory_seconds: float
-    """The bytes that the optimized program moves between the chip and its memory, at the peak of
-    the memory. What stays on the chip is not in it."""
+    """The bytes that the optimized program moves between the chip and its memory, at this device's
+    part of the memory's peak. What stays on the chip is not in it. They are read off the program:
+    of operators whose traffic depends on values (a scatter) it is the most that they may move."""
     network_seconds: float
     """The bytes that the device sends to others, at the peak of all its links; 0 for a program of
     one device."""
     seconds: float
-    """The largest of the three: no run is faster."""
+    """The largest of the three. As far as these counts hold, no run is faster."""
     bound: str
     """Which one it is: "compute", "memory" or "network"."""
     estimated_seconds: float | None
     """The compiler's own estimate: the cycles of the operators, at the chip's clock. They include
-    what the peaks do not show, such as the passes of a float32 product, and overlap between
-    operators is not in them. Where the clock is not known, the compiler's "optimal_seconds", if
-    that makes sense."""
+    what the peaks do not show, such as the passes of a float32 product; that operators overlap, or
+    wait for copies, is not in them. Where the clock is not known, the compiler's "optimal_seconds",
+    if it is positive."""
     mfu_at_most: float
     """Model flops utilization, a share of 1: the flops of the model (see
-    :func:`torch_tpu.aot.program_text.model_flops`) at the peak, over the longest of the times
-    above."""
+    :func:`torch_tpu.aot.program_text.model_flops`) at the peak of bfloat16, over the longest of the
+    times above. A bound as far as these hold: the compiler's is an estimate."""
 
 
 def roofline(

@@ -91,6 +91,8 @@ std::vector<bool> possible_constants(const Trace& trace) {
 
 }  // namespace
 
+bool (*is_in_backward)() = [] { return false; };
+
 // ---- the recorder of a capture
 
 void CaptureRecorder::record(const std::shared_ptr<Program>& program,
@@ -100,7 +102,9 @@ void CaptureRecorder::record(const std::shared_ptr<Program>& program,
   for (Storage* storage : slots) {
     inside.push_back(&storage->device == &device_ ? storage : stand_in(storage));
   }
+  const size_t before = nodes_.size();
   Recorder::record(program, inside, words, fresh);
+  if (nodes_.size() > before) nodes_.back().in_backward = is_in_backward();
   for (const Output& output : program->outputs) {
     if (output.kind == Output::Kind::Slot) updated_.push_back(inside[output.index]);
   }

@@ -1,4 +1,7 @@
-"""``python -m torch_tpu.aot._worker LIBTPU TOPOLOGY PROGRAM DEVICES EFFORT RESULT``: the compiler's process."""
+"""The compiler's process.
+
+``python -m torch_tpu.aot._worker LIBTPU TOPOLOGY PROGRAM DEVICES EFFORT RESULT``
+"""
 
 import pickle
 import sys

@@ -100,11 +100,12 @@ def _run_compiler(
     with tempfile.TemporaryDirectory(prefix="torch_tpu_aot_") as folder:
         source, result = Path(folder, "program.mlir"), Path(folder, "result")
         source.write_text(program.text)
-        command = [sys.executable, "-m", "torch_tpu.aot._worker", libtpu, topology, str(source)]
+        worker = [sys.executable, "-P", "-m", "torch_tpu.aot._worker"]
+        command = [*worker, libtpu, topology, str(source)]
         options = [str(program.num_devices), "-1" if effort is None else str(effort)]
         run = subprocess.run(
             [*command, *options, str(result)],
-            env=os.environ | _ENVIRONMENT,
+            env=os.environ | _ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

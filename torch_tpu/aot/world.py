@@ -11,7 +11,6 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-import torch
 import torch.distributed as dist
 
 from torch_tpu._load import C
@@ -35,15 +34,15 @@ class Collective:
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes that each device sends. In a ring all but one part of n leaves a device: (n - 1) / n
-        of the tensor, twice for an all_reduce, which is a reduce_scatter and an all_gather."""
+        """Bytes that each device sends. In a ring all but one part of n leaves a device, (n - 1) / n
+        of the tensor; twice for an all_reduce, which is a reduce_scatter and an all_gather."""
         times = 2 if self.kind == "all_reduce" else 1
         return times * self.bytes * (self.group_size - 1) // self.group_size
 
 
 def _groups(ranks: list[int], world_size: int) -> list[int]:
-    """The group of these ranks and those like it, which cover the world: of a device mesh, the other
-    rows or columns. All devices, group after group.
+    """All devices, group after group: the group of these ranks and those like it, which cover the
+    world (the other rows or columns of a device mesh).
 
     Raises:
         ValueError: moved copies of the group don't cover the world.
@@ -69,8 +68,8 @@ def _create(options: Any, _: Any) -> Any:
 
 @contextlib.contextmanager
 def world_of(size: int) -> Iterator[None]:
-    """Within it this process is rank 0 of `size`. A world that is there already must be one of these
-    and have that size.
+    """Within it this process is rank 0 of `size`. A world that is there already must be one of
+    these and have that size.
 
     Raises:
         RuntimeError: the process is in a group of real processes, or of another size.

@@ -112,6 +112,26 @@ py::dict compile_for(const std::string& plugin, const std::string& topology_name
   return out;
 }
 
+/// The plugin's compiler for one topology, for many programs.
+class TopologyCompiler {
+ public:
+  TopologyCompiler(const std::string& plugin, const std::string& topology)
+      : topology_(pjrt::Topology::create(pjrt::Plugin::load(plugin), topology)) {}
+
+  /// None if the program compiles, else (code, message).
+  std::optional<std::pair<std::string, std::string>> refusal(const std::string& text) const {
+    try {
+      topology_.compile(text, pjrt::CompileOptions().serialize());
+    } catch (const pjrt::Error& error) {
+      return std::pair(pjrt::to_string(error.code()), error.details());
+    }
+    return std::nullopt;
+  }
+
+ private:
+  pjrt::Topology topology_;
+};
+
 }  // namespace
 
 void bind_aot(py::module_& m) {
@@ -122,6 +142,10 @@ void bind_aot(py::module_& m) {
       .def("forget", &AbstractDevice::forget)
       .def("lower", torch::wrap_pybind_function(&AbstractDevice::lower));
   m.def("compile_for_topology", &compile_for);
+  py::class_<TopologyCompiler>(m, "TopologyCompiler")
+      .def(py::init<const std::string&, const std::string&>(),
+           py::call_guard<py::gil_scoped_release>())
+      .def("refusal", &TopologyCompiler::refusal, py::call_guard<py::gil_scoped_release>());
 }
 
 }  // namespace torch_tpu::bindings

@@ -27,7 +27,7 @@ TOPOLOGIES = {
 }
 
 # libtpu would wait minutes for a metadata server, refuse a second process, and complain.
-_ENVIRONMENT = {
+ENVIRONMENT = {
     "TPU_SKIP_MDS_QUERY": "1",
     "TPU_ACCELERATOR_TYPE": "v5litepod-4",
     "TPU_WORKER_HOSTNAMES": "localhost",
@@ -139,7 +139,7 @@ def _run_compiler(libtpu: str, topology: str, text: str) -> dict[str, Any]:
         command = [sys.executable, "-m", "torch_tpu.aot._worker", libtpu, topology]
         run = subprocess.run(
             [*command, str(source), str(result)],
-            env=os.environ | _ENVIRONMENT,
+            env=os.environ | ENVIRONMENT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -34,6 +34,8 @@ TOPOLOGIES = ("v6e:1x1", "v5e:1x1", "tpu7x:1x1x1")
 EXPECTED_FILE = Path(__file__).with_name("expected_failures.txt")
 #: Programs for one topology, one after the other in a process.
 GROUP = 16
+#: A worker that has compiled so many is replaced: each takes memory.
+PROGRAMS_OF_A_WORKER = 1000
 
 #: operator, dtypes of operands and results, chip
 Kind = tuple[str, str, str]
@@ -53,7 +55,7 @@ def serve() -> None:
     from torch_tpu._plugin import find_libtpu
 
     compilers: dict[str, Any] = {}
-    for line in sys.stdin:
+    for count, line in enumerate(sys.stdin, 1):
         unit = json.loads(line)
         print(f"{unit['topology']} {unit['program']}", file=sys.stderr, flush=True)
         start = time.monotonic()
@@ -66,6 +68,7 @@ def serve() -> None:
             code, message = refusal
             answer = {"status": "refused", "text": f"{code}: {message.partition(chr(10))[0]}"}
         answer["seconds"] = round(time.monotonic() - start, 2)
+        answer["replace"] = count == PROGRAMS_OF_A_WORKER
         print(json.dumps(answer), file=answers, flush=True)
 
 
@@ -75,12 +78,17 @@ WORKER = [sys.executable, str(Path(__file__).resolve()), "--worker", "-"]
 # ------------------------------------------------------------------------------------------ units
 
 
+def emitting(folder: Path) -> dict[str, str]:
+    """An environment in which the fast tier writes its programs, one for each operator."""
+    others = ("TORCH_TPU_TEST_FULL", "TORCH_TPU_DEFER_AND_FUSE")
+    environment = {name: value for name, value in os.environ.items() if name not in others}
+    return environment | {"TORCH_TPU_DUMP_TO": str(folder.resolve())}
+
+
 def emit(folder: Path) -> None:
     """The programs of the fast tier, as the tests make them; from the disk cache too."""
-    environment = {k: v for k, v in os.environ.items() if k != "TORCH_TPU_TEST_FULL"}
-    environment["TORCH_TPU_DUMP_TO"] = str(folder.resolve())
     command = [sys.executable, "-m", "pytest", "-q", str(OPS / "test_opinfo.py")]
-    subprocess.run(command, env=environment, cwd=OPS.parent, check=True)
+    subprocess.run(command, env=emitting(folder), cwd=OPS.parent, check=True)
 
 
 def libtpu_version() -> str:
@@ -202,12 +210,15 @@ def problems_of(
 def report(results: dict[tuple, Answer], options: argparse.Namespace) -> int:
     """Prints what differs from the list and the shares; the number of the former."""
     problems = problems_of(results, options.folder, read_expected(), options.every == 1)
-    print("\n".join(problems))
-    print(f"libtpu {libtpu_version()}, {options.folder}:")
+    for problem in problems:
+        print(problem)
+    print(f"libtpu {libtpu_version()}:")
+    names = programs_of(options.folder, options.every)
     for topology in options.topology:
-        answers = [answer for (name, _), answer in results.items() if name == topology]
+        none = {"status": "without an answer"}
+        answers = [results.get((topology, name), none) for name in names]
         counts = Counter(answer["status"] for answer in answers)
-        share = f"{100 * counts['compiles'] / max(len(answers), 1):.2f} %"
+        share = f"{100 * counts['compiles'] / len(answers):.2f} %"
         more = "".join(f", {n} {s}" for s, n in counts.most_common() if s != "compiles")
         seconds = sum(answer.get("seconds", 0) for answer in answers)
         print(

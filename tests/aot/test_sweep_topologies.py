@@ -138,8 +138,7 @@ SAMPLE = (
 @needs_libtpu
 def test_a_sample_compiles(tmp_path):
     command = [sys.executable, str(st.OPS / "opinfo_runner.py"), SAMPLE]
-    environment = os.environ | {"TORCH_TPU_DUMP_TO": str(tmp_path)}
-    subprocess.run(command, env=environment, check=True, timeout=300)
+    subprocess.run(command, env=st.emitting(tmp_path), check=True, timeout=300)
     (tmp_path / "nonsense.0.mlir").write_text("module @nonsense { @main() -> tensor<3xf32> }")
     options = options_of(tmp_path)
     results = st.sweep(options)

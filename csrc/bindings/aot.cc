@@ -81,6 +81,16 @@ py::dict describe(const pjrt::Topology& topology) {
   return d;
 }
 
+/// As the runtime compiles (engine/runtime.cc).
+std::string options_for(int num_replicas, int effort) {
+  pjrt::CompileOptions options;
+  options.num_replicas = num_replicas;
+  options.portable = num_replicas == 1;
+  options.optimization_level = effort;
+  options.overrides["xla_allow_excess_precision"] = false;
+  return options.serialize();
+}
+
 /// A dict: "topology" unless there is none of this name, "error" (code and message) if that or the
 /// program is refused, else what the compiler made of it, with this effort (0 to 3; -1: its own
 /// choice): "costs", "memory", "executable", and "optimized" (see pjrt::OptimizedProgram), each
@@ -96,19 +106,14 @@ py::dict compile_for(const std::string& plugin, const std::string& topology_name
     }
     out["topology"] = describe(*topology);
     if (text.empty()) return out;
-    pjrt::CompileOptions options;
-    // As the runtime compiles (engine/runtime.cc).
-    options.num_replicas = num_replicas;
-    options.portable = num_replicas == 1;
-    options.optimization_level = effort;
-    options.overrides["xla_allow_excess_precision"] = false;
+    const std::string options = options_for(num_replicas, effort);
     std::optional<std::map<std::string, double>> costs;
     std::optional<pjrt::CompiledMemoryStats> memory;
     std::optional<pjrt::OptimizedProgram> optimized;
     std::string serialized;
     {
       const py::gil_scoped_release no_gil;
-      const pjrt::Executable executable = topology->compile(text, options.serialize());
+      const pjrt::Executable executable = topology->compile(text, options);
       costs = executable.cost_analysis();
       memory = executable.memory_stats();
       optimized = executable.optimized_program();
@@ -125,6 +130,26 @@ py::dict compile_for(const std::string& plugin, const std::string& topology_name
   }
   return out;
 }
+
+/// The plugin's compiler for one topology, for many programs.
+class TopologyCompiler {
+ public:
+  TopologyCompiler(const std::string& plugin, const std::string& topology)
+      : topology_(pjrt::Topology::create(pjrt::Plugin::load(plugin), topology)) {}
+
+  /// None if the program compiles, else (code, message).
+  std::optional<std::pair<std::string, std::string>> refusal(const std::string& text) const {
+    try {
+      topology_.compile(text, options_for(/*num_replicas=*/1, /*effort=*/-1));
+    } catch (const pjrt::Error& error) {
+      return std::pair(pjrt::to_string(error.code()), error.details());
+    }
+    return std::nullopt;
+  }
+
+ private:
+  pjrt::Topology topology_;
+};
 
 }  // namespace
 
@@ -145,6 +170,10 @@ void bind_aot(py::module_& m) {
     }
     return all;
   });
+  py::class_<TopologyCompiler>(m, "TopologyCompiler")
+      .def(py::init<const std::string&, const std::string&>(),
+           py::call_guard<py::gil_scoped_release>())
+      .def("refusal", &TopologyCompiler::refusal, py::call_guard<py::gil_scoped_release>());
 }
 
 }  // namespace torch_tpu::bindings

@@ -91,8 +91,6 @@ std::vector<bool> possible_constants(const Trace& trace) {
 
 }  // namespace
 
-bool (*is_in_backward)() = [] { return false; };
-
 // ---- the recorder of a capture
 
 void CaptureRecorder::record(const std::shared_ptr<Program>& program,
@@ -102,9 +100,7 @@ void CaptureRecorder::record(const std::shared_ptr<Program>& program,
   for (Storage* storage : slots) {
     inside.push_back(&storage->device == &device_ ? storage : stand_in(storage));
   }
-  const size_t before = nodes_.size();
   Recorder::record(program, inside, words, fresh);
-  if (nodes_.size() > before) nodes_.back().in_backward = is_in_backward();
   for (const Output& output : program->outputs) {
     if (output.kind == Output::Kind::Slot) updated_.push_back(inside[output.index]);
   }
@@ -228,8 +224,7 @@ bool Capture::is_undefined(size_t slot, const CapturedGraph& graph) const {
   const auto& recorder = static_cast<const CaptureRecorder&>(device_->recorder());
   const Recorder::Slot& found = recorder.slots_[slot];
   return found.creator == Recorder::kFromOutside && !found.storage->value &&
-         !found.storage->is_lost &&
-         std::ranges::count(graph.inputs, static_cast<int>(slot)) == 0;
+         !found.storage->is_lost && std::ranges::count(graph.inputs, static_cast<int>(slot)) == 0;
 }
 
 CapturedGraph Capture::finish(std::span<Storage* const> inputs, std::span<Storage* const> outputs,

@@ -13,10 +13,6 @@
 
 namespace torch_tpu::engine {
 
-/// Tells whether this thread is in a backward pass. Autograd is not known here: whoever knows it
-/// sets this.
-extern bool (*is_in_backward)();
-
 /// Records all and runs nothing. Whoever needs a value on the host gets an error. Storages of the
 /// real device are refused, or adopted: they become inputs, with stand-ins in their place.
 class CaptureRecorder final : public Recorder {

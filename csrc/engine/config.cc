@@ -73,6 +73,7 @@ Config read() {
   c.defer_and_fuse = flag("TORCH_TPU_DEFER_AND_FUSE", false);
   c.verbose = flag("TORCH_TPU_VERBOSE", false);
   read_log(c);
+  c.dump_to = text("TORCH_TPU_DUMP_TO");
   c.fallback = fallback_mode();
   c.disk_cache = flag("TORCH_TPU_CACHE", true);
   c.cache_dir = text("TORCH_TPU_CACHE_DIR");

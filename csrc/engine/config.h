@@ -23,6 +23,8 @@ struct Config {
   /// "programs" (their text), to stderr.
   bool log_compiles = false;
   bool log_programs = false;
+  /// TORCH_TPU_DUMP_TO: a folder to which each program's text is written; empty: nowhere.
+  std::string dump_to;
   /// TORCH_TPU_CPU_FALLBACK=error|warn|silent.
   FallbackMode fallback = FallbackMode::Warn;
   /// TORCH_TPU_CACHE=0 turns the disk cache off; TORCH_TPU_CACHE_DIR is its folder.

@@ -9,11 +9,11 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <stdexcept>
 #include <vector>
 
 #include "engine/config.h"
+#include "engine/files.h"
 #include "engine/hash.h"
 #include "engine/runtime.h"
 
@@ -190,25 +190,8 @@ void DiskCache::store(const std::string& key, const std::string& executable) {
   header.key_size = key.size();
   header.executable_size = executable.size();
   header.checksum = checksum(key, executable);
-  // Processes of several machines or containers may share the folder, so that their numbers do not
-  // make a name unique.
-  std::random_device random;
-  const std::string aside =
-      folder_ + "/." + std::to_string(random()) + "." + std::to_string(random()) + ".tmp";
-  std::error_code ignored;
-  {
-    std::ofstream file(aside, std::ios::binary | std::ios::trunc);
-    file.write(reinterpret_cast<const char*>(&header), sizeof header);
-    file.write(key.data(), static_cast<std::streamsize>(key.size()));
-    file.write(executable.data(), static_cast<std::streamsize>(executable.size()));
-    file.close();
-    if (!file) {  // no folder, no permission, no room
-      fs::remove(aside, ignored);
-      return;
-    }
-  }
-  fs::rename(aside, path_of(key), ignored);
-  if (ignored) fs::remove(aside, ignored);
+  const std::string_view bytes(reinterpret_cast<const char*>(&header), sizeof header);
+  if (!write_whole_file(path_of(key), {bytes, key, executable})) return;
   std::lock_guard lock(mutex_);
   stored_since_trim_ += static_cast<int64_t>(key.size() + executable.size());
   if (stored_since_trim_ > max_bytes_ / 16) {

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <iterator>
-#include <set>
 
 #include "engine/trace.h"
 #include "lowering/cast.h"
@@ -39,7 +38,6 @@ class Lowerer {
  private:
   struct Slot {
     Value current;  // null: not read or written yet
-    Value fenced;   // the same behind a barrier; null: not needed yet
     int64_t parameter = -1;
     bool written = false;
   };
@@ -79,7 +77,7 @@ class Lowerer {
   Value read(const TensorRef& ref) {
     if (ref.view.kind == ViewKind::Empty) return builder_.zeros({ref.view.dtype, ref.view.sizes});
     if (ref.slot < 0) return {};
-    const Value base = recomputes_ ? fenced_value(ref.slot) : slot_value(ref.slot);
+    const Value base = slot_value(ref.slot);
     return lowering::read_view(base, ref.view, starts_of(ref));
   }
 
@@ -97,37 +95,6 @@ class Lowerer {
     slot.current =
         lowering::write_view(old, trace_.slots[ref.slot], ref.view, starts_of(ref), value);
     slot.written = true;
-    slot.fenced = {};
-  }
-
-  Value fenced_value(int slot) {
-    const Value value = slot_value(slot);
-    Slot& s = slots_.at(slot);
-    if (!s.fenced) s.fenced = builder_.optimization_barrier(value);
-    return s.fenced;
-  }
-
-  /// True if a backward pass repeats what was computed before it. Activation checkpoints and FSDP
-  /// do so lest the result is kept in between; XLA would compute it once and keep it, if it saw
-  /// that the operands are the same.
-  bool is_recomputed(const Call& call) {
-    std::vector<uint64_t> key{call.program};
-    const auto add = [&](const TensorRef& ref) {
-      if (ref.view.kind == ViewKind::Empty || ref.slot < 0) return;
-      const Value& value = slots_.at(ref.slot).current;
-      // An operand is known by its slot, any other value by its own number.
-      key.push_back(value ? static_cast<uint64_t>(value.id()) << 32 : ~uint64_t{0});
-      key.push_back(static_cast<uint64_t>(ref.slot));
-    };
-    for (const TraceArgument& argument : call.args) {
-      if (const auto* ref = std::get_if<TensorRef>(&argument.data)) add(*ref);
-      if (const auto* refs = std::get_if<std::vector<TensorRef>>(&argument.data)) {
-        std::ranges::for_each(*refs, add);
-      }
-    }
-    if (call.in_backward) return forward_.contains(key);
-    forward_.insert(std::move(key));
-    return false;
   }
 
   Argument argument(const TraceArgument& arg) {
@@ -165,7 +132,6 @@ class Lowerer {
   }
 
   void lower_call(const Call& call) {
-    recomputes_ = is_recomputed(call);
     std::vector<Argument> args;
     for (const TraceArgument& arg : call.args) args.push_back(argument(arg));
     lowering::Context context(state_, *call.op, std::move(args), call.outs, call.common);
@@ -252,8 +218,6 @@ class Lowerer {
   Values results_;
   std::vector<Output> outputs_;
   int fresh_count_ = 0;
-  std::set<std::vector<uint64_t>> forward_;  // calls before backward passes, with their operands
-  bool recomputes_ = false;                  // of the call that is being lowered
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "engine/compile_log.h"
 #include "engine/config.h"
 #include "engine/disk_cache.h"
+#include "engine/dump.h"
 #include "engine/program_cache.h"
 #include "engine/room.h"
 #include "engine/runtime.h"
@@ -110,6 +111,7 @@ pjrt::LoadedExecutable compile_or_load(const std::string& text, bool& from_disk)
 Executable executable_of(const Program& program) {
   LiveExecutables& live = LiveExecutables::get();
   if (auto found = live.find(program.text)) return found;
+  dump_program(program.text);
   if (config().log_programs) std::fputs(program.text.c_str(), stderr);
   bool from_disk = false;
   const auto start = std::chrono::steady_clock::now();

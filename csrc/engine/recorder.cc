@@ -92,8 +92,6 @@ Trace Recorder::trace_of(size_t first, size_t last, const std::vector<int>& loca
     std::vector<int> slots;
     for (int slot : slots_of_node(i)) slots.push_back(slot < 0 ? -1 : local[slot]);
     Call call = program.trace.calls.front();
-    call.program = program.id;
-    call.in_backward = nodes_[i].in_backward;
     for (size_t s = 0; s < program.trace.slots.size(); ++s) {
       trace.slots[slots[s]] = program.trace.slots[s];
     }

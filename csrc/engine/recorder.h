@@ -35,7 +35,6 @@ class Recorder {
     size_t first_slot;  // in node_slots_: those of the call, then one for each fresh result
     size_t first_word;
     uint64_t serial;  // of the newest storage when it was recorded
-    bool in_backward = false;  // see Call
   };
   static constexpr int kFromOutside = -1;
   struct Slot {

@@ -65,8 +65,6 @@ struct Call {
   std::optional<DType> common;
   stablehlo::Precision precision = stablehlo::Precision::Highest;
   std::shared_ptr<const CallInfo> info;  // null: not from a user's call
-  uint64_t program = 0;                  // number of its one-operator program
-  bool in_backward = false;              // autograd ran it; known in captures only
 };
 
 struct Trace {

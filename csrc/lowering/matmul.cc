@@ -1,10 +1,13 @@
 // Matrix products. Half-precision products accumulate in f32 and round once, after the addition.
+#include <algorithm>
+
 #include "lowering/families.h"
 #include "lowering/linalg.h"
 
 namespace torch_tpu::lowering {
 namespace {
 
+using stablehlo::Builder;
 using stablehlo::DotDims;
 
 /// The dtype of a product before the caller rounds it. Pred counts: any != 0 is true.
@@ -33,6 +36,39 @@ Value product_by_rows(Context& ctx, Value a, Value b, const DotDims& dims, DType
   return ctx.b.transpose(y, order);
 }
 
+/// The product of integers of 64 bits, which TPUs have no dot_general of.
+Value sum_of_products(Value a, Value b, const DotDims& dims) {
+  // Both factors with all dimensions: batch, those of a alone, contracted, those of b alone.
+  Dims all;
+  Dims place_a(static_cast<size_t>(a.rank()), -1), place_b(static_cast<size_t>(b.rank()), -1);
+  const auto next = [&](int64_t size) {
+    all.push_back(size);
+    return static_cast<int64_t>(all.size()) - 1;
+  };
+  const auto pair = [&](int64_t in_a, int64_t in_b) {
+    place_a[in_a] = place_b[in_b] = next(a.dim(in_a));
+  };
+  for (size_t i = 0; i < dims.lhs_batch.size(); ++i) pair(dims.lhs_batch[i], dims.rhs_batch[i]);
+  const auto is_contracted = [](const Dims& list, int64_t d) {
+    return std::ranges::count(list, d);
+  };
+  for (int64_t d = 0; d < a.rank(); ++d) {
+    if (place_a[d] < 0 && !is_contracted(dims.lhs_contract, d)) place_a[d] = next(a.dim(d));
+  }
+  Dims summed;
+  for (size_t i = 0; i < dims.lhs_contract.size(); ++i) {
+    summed.push_back(static_cast<int64_t>(all.size()));
+    pair(dims.lhs_contract[i], dims.rhs_contract[i]);
+  }
+  for (int64_t d = 0; d < b.rank(); ++d) {
+    if (place_b[d] < 0 && !is_contracted(dims.rhs_contract, d)) place_b[d] = next(b.dim(d));
+  }
+  Builder& builder = a.builder();
+  return reduce_sum(
+      builder.broadcast_in_dim(a, all, place_a) * builder.broadcast_in_dim(b, all, place_b),
+      summed);
+}
+
 Value product(Context& ctx, Value a, Value b, const DotDims& dims) {
   if (a.dtype() != b.dtype()) {  // PyTorch's meta kernels leave this check to the backend
     throw stablehlo::BuildError("expected both factors to have the same dtype, but got " +
@@ -45,6 +81,7 @@ Value product(Context& ctx, Value a, Value b, const DotDims& dims) {
     a = convert(a, accumulated);
     b = convert(b, accumulated);
   }
+  if (accumulated == DType::S64) return sum_of_products(a, b, dims);
   if (dims.lhs_batch.empty() && b.rank() == 2 && dims.lhs_contract.size() == 1) {
     if (const Value y = product_by_rows(ctx, a, b, dims, accumulated)) return y;
   }

@@ -215,8 +215,8 @@ class Builder {
   Values while_loop(std::span<const Value> inits, const Body& condition, const Body& body);
   Values if_else(Value pred, const Body& then_body, const Body& else_body);
 
-  // ---- between the replicas of a program. `groups`: numbers of replicas, all of them, in groups of
-  // one size; each group is by itself.
+  // ---- between the replicas of a program. `groups`: numbers of replicas, all of them, in groups
+  // of one size; each group is by itself.
   /// The replicas' values one after the other along `dim`.
   Value all_gather(Value x, int64_t dim, std::span<const Dims> groups);
   /// `combiner` is the name of a binary operation, such as "add" or "maximum".
@@ -227,7 +227,6 @@ class Builder {
   /// The k-th part along `split_dim` goes to the group's k-th replica; what comes in is joined
   /// along `concat_dim`.
   Value all_to_all(Value x, int64_t split_dim, int64_t concat_dim, std::span<const Dims> groups);
-  Value replica_id();  // U32, 0-d
 
   // ---- linear algebra, fft, bits
   Value cholesky(Value x, bool lower);

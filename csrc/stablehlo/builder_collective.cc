@@ -84,6 +84,4 @@ Value Builder::all_to_all(Value x, int64_t split_dim, int64_t concat_dim,
   return op.result(longer(part_of(op, x.type(), split_dim, size), concat_dim, size));
 }
 
-Value Builder::replica_id() { return Op(*this, "stablehlo.replica_id").result({DType::U32, {}}); }
-
 }  // namespace torch_tpu::stablehlo

@@ -137,7 +137,7 @@ class Progress:
         self.total, self.start, self.last = total, time.monotonic(), 0.0
         self.statuses: Counter[str] = Counter()
 
-    def tell(self, unit: Unit, status: str) -> None:
+    def tell(self, where: str, status: str) -> None:
         self.statuses[status] += 1
         now, tty = time.monotonic(), sys.stderr.isatty()
         done = self.statuses.total()
@@ -146,7 +146,6 @@ class Progress:
         self.last = now
         left = (now - self.start) / done * (self.total - done)
         counts = ", ".join(f"{n} {status}" for status, n in self.statuses.most_common())
-        where = f"{unit['op']} [{unit['dtype']}] {unit['form']}"
         line = f"{done}/{self.total}, {left / 60:.0f} min left: {counts}; {where}"
         print(f"\r{line[:150]:150}" if tty else line, end="" if tty else "\n", file=sys.stderr)
 
@@ -168,7 +167,8 @@ def sweep(options: argparse.Namespace) -> None:
 
         def done(unit: Unit, answer: dict[str, Any]) -> None:
             print(json.dumps(unit | answer), file=results, flush=True)
-            progress.tell(unit, answer["status"])
+            where = f"{unit['op']} [{unit['dtype']}] {unit['form']}"
+            progress.tell(where, answer["status"])
 
         worker_pool.run(command, groups, done, options.workers, options.timeout, log)
 

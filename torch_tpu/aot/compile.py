@@ -28,7 +28,7 @@ TOPOLOGIES = {
 }
 
 # libtpu would wait minutes for a metadata server, refuse a second process, and complain.
-_ENVIRONMENT = {
+ENVIRONMENT = {
     "TPU_SKIP_MDS_QUERY": "1",
     "TPU_ACCELERATOR_TYPE": "v5litepod-4",
     "TPU_WORKER_HOSTNAMES": "localhost",
@@ -105,7 +105,7 @@ def _run_compiler(
         options = [str(program.num_devices), "-1" if effort is None else str(effort)]
         run = subprocess.run(
             [*command, *options, str(result)],
-            env=os.environ | _ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env=os.environ | ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

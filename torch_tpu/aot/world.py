@@ -34,7 +34,7 @@ class Collective:
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes that each device sends. In a ring all but one part of n leaves a device, (n - 1) / n
+        """Bytes that each device sends. In a ring all but one part of n leaves it, (n - 1) / n
         of the tensor; twice for an all_reduce, which is a reduce_scatter and an all_gather."""
         times = 2 if self.kind == "all_reduce" else 1
         return times * self.bytes * (self.group_size - 1) // self.group_size

@@ -3,6 +3,7 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/linear_backward.h>
 #include <ATen/ops/linear_native.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
@@ -40,9 +41,17 @@ class Linear : public torch::autograd::Function<Linear> {
   }
 };
 
+/// Subclasses that handle operators themselves, such as DTensor, know those of the composition. Not
+/// so those by which a graph is traced, which a mode tells.
+bool is_subclass(const at::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->is_python_dispatch() &&
+         !c10::impl::TorchDispatchModeTLS::any_modes_set();
+}
+
 bool is_plain(const at::Tensor& tensor) {
-  return tensor.layout() == at::kStrided && !tensor.is_nested() && !tensor.is_complex() &&
-         !tensor._fw_grad(0).defined() && tensor.device().is_privateuseone();
+  return !is_subclass(tensor) && tensor.layout() == at::kStrided && !tensor.is_nested() &&
+         !tensor.is_complex() && !tensor._fw_grad(0).defined() &&
+         tensor.device().is_privateuseone();
 }
 
 bool requires_grad(const OptionalTensor& tensor) { return tensor && tensor->requires_grad(); }

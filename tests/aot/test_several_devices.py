@@ -195,4 +195,3 @@ def test_the_command_compiles_for_all_devices_of_a_topology(tmp_path):
     assert values["held"]["parameters"] == 2 * PARAMETERS // 4
     assert values["bytes_sent"] == sum(x["bytes_moved"] for x in values["collectives"])
     assert values["bytes_sent"] >= 5 * PARAMETERS * 3 // 4
-    assert values["memory"]["arguments"] < 2 * sum(values["held"].values())
